@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 from tests.integration.agents import NODESCOPE, clean_environment, stop, wait_for
 
 ARTIFACTS = Path(__file__).parents[2] / "artifacts" / "web"
@@ -25,6 +25,16 @@ def need_chromium() -> str:
     if path is None:
         return refuse("chromium is not installed; remedy: sudo apt-get install chromium")
     return path
+
+
+@contextlib.contextmanager
+def running_chromium() -> Iterator[Browser]:
+    path = need_chromium()
+    with sync_playwright() as playwright:
+        # As root there is no sandbox to be had; the pages are our own, or Perfetto's.
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 def refuse(reason: str) -> str:
@@ -45,10 +55,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def running_viewer(folder: Path, output: Path, *flags: str, port: int = 0) -> Iterator[Running]:
+def running_viewer(folder: Path | None, output: Path, *flags: str, port: int = 0) -> Iterator[Running]:
+    """Over a folder, or over what the flags name."""
     with output.open("wb") as sink:
         process = subprocess.Popen(
-            [*NODESCOPE, "viewer", str(folder), "--port", str(port), *flags],
+            [*NODESCOPE, "viewer", *([str(folder)] if folder else []), "--port", str(port), *flags],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

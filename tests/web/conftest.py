@@ -4,21 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from tests.web.archives import write_demo, write_hostile
-from tests.web.browsing import Running, Watched, need_chromium, running_viewer, watching
+from tests.web.browsing import Running, Watched, running_chromium, running_viewer, watching
 
 
 # Not for longer than one file of tests: Playwright leaves a loop running in its thread, beside which
 # no other test of the same worker could start one.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = need_chromium()
-    with sync_playwright() as playwright:
-        # As root there is no sandbox to be had; the page is our own.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with running_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Search, five panels and no sixth, containers chosen from the list."""
+"""Search, twelve panels and no thirteenth, containers chosen from the list."""
 
 import pytest
 from playwright.sync_api import expect
@@ -40,21 +40,45 @@ def test_the_list_filters_fuzzily_and_by_namespace(view: Watched) -> None:
     assert view.words()["namespace"] == "media"
 
 
-def test_five_panels_and_a_sixth_is_refused_with_the_reason(view: Watched) -> None:
-    page = view.open("panels=cpu,memory,pressure_cpu")
-    for metric in ("cpu_throttled", "threads"):
-        page.keyboard.press("a")
-        page.locator("#picker").fill(metric)
-        page.keyboard.press("Enter")
-    view.await_panels(5)
-    view.picture("five-panels")
+def test_twelve_panels_and_a_thirteenth_is_refused_with_the_reason(view: Watched) -> None:
+    eleven = (
+        "cpu,memory,pressure_cpu,pressure_memory,disk_write,cpu_throttled,memory_anon,memory_working_set,"
+        "cpu_user,cpu_system,memory_limit"
+    )
+    page = view.open(f"panels={eleven}")
     page.keyboard.press("a")
-    page.locator("#picker").fill("memory_anon")
+    page.locator("#picker").fill("threads")
     page.keyboard.press("Enter")
-    expect(page.locator(".notice")).to_contain_text("Five panels are the most")
-    expect(page.locator(".panel")).to_have_count(5)
+    view.await_panels(12)
+    page.keyboard.press("a")
+    page.locator("#picker").fill("memory_file")
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_contain_text("Twelve panels are the most")
+    expect(page.locator(".panel")).to_have_count(12)
     page.keyboard.press("x")
-    expect(page.locator(".panel")).to_have_count(4)
+    expect(page.locator(".panel")).to_have_count(11)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844), (320, 640)])
+def test_the_metric_picker_has_room(view: Watched, width: int, height: int) -> None:
+    """As wide as its sheet, several metrics at once, their names whole."""
+    page = view.page
+    page.set_viewport_size({"width": width, "height": height})
+    view.open("panels=cpu")
+    page.keyboard.press("a")
+    hits = page.locator(".sheet .hits")
+    expect(hits.locator("li").nth(5)).to_be_visible()
+    sheet, field, listed = (page.locator(one).bounding_box() for one in (".sheet", "#picker", ".sheet .hits"))
+    assert sheet
+    assert field
+    assert listed
+    assert field["width"] > 0.85 * sheet["width"]
+    assert listed["width"] > 0.85 * sheet["width"]
+    assert listed["height"] > 0.3 * height
+    cut = hits.locator(".name").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    )
+    assert cut == 0, f"{cut} names are cut off"
 
 
 def test_the_legend_follows_the_cursor_in_every_panel(view: Watched) -> None:

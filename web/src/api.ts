@@ -3,7 +3,7 @@
 import { CARDS_AT_MOST } from "./incidents";
 import type { Span } from "./time";
 import type {
-  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, HealthJson, IncidentsJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, GroupsJson, HealthJson, HeatJson, IncidentsJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, ShiftsJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
 } from "./types";
 
 /** A busy server is waited for: to ask again would only add to its work. */
@@ -48,6 +48,14 @@ export interface SeriesQuery {
   points: number;
 }
 
+/** Of all containers that a filter admits. */
+export interface SweptQuery {
+  metric: string;
+  filter: ContainerFilter;
+  span: Span;
+  points: number;
+}
+
 export interface StudyQuery extends Omit<SeriesQuery, "points" | "filter"> {
   study: string;
 }
@@ -72,7 +80,15 @@ export interface Source {
   studies(signal?: AbortSignal): Promise<StudyRowJson[]>;
   study(query: StudyQuery, signal?: AbortSignal): Promise<StudyJson>;
   events(span: Span, filter: ContainerFilter, signal?: AbortSignal): Promise<EventsJson>;
+  /** Of one container, over all its lives. */
+  eventsOf(container: string, span: Span, signal?: AbortSignal): Promise<EventsJson>;
   incidents(span: Span, signal?: AbortSignal): Promise<IncidentsJson>;
+  /** Every container and metric by its change against as long a time before. */
+  changes(span: Span, filter: ContainerFilter, signal?: AbortSignal): Promise<ShiftsJson>;
+  /** Sums by namespace, workload or node. */
+  groups(query: SweptQuery & { group: string }, signal?: AbortSignal): Promise<GroupsJson>;
+  /** How near each container is to its limit. */
+  heat(query: SweptQuery, signal?: AbortSignal): Promise<HeatJson>;
   /** Of the last seven days: less says little about what fits. */
   rightsize(signal?: AbortSignal): Promise<RightsizeJson>;
   /** A range beside as long a one before it, of one workload or (empty) of all. */
@@ -121,6 +137,10 @@ export class Server implements Source {
   filters = (signal?: AbortSignal) => this.get<FiltersJson>("/api/filters", {}, signal);
   studies = async (signal?: AbortSignal) => (await this.get<StudiesJson>("/api/studies", {}, signal)).studies;
   events = (span: Span, filter: ContainerFilter, signal?: AbortSignal) => this.get<EventsJson>("/api/events", { ...filterParams(filter), ...spanParams(span) }, signal);
+  eventsOf = (container: string, span: Span, signal?: AbortSignal) => this.get<EventsJson>("/api/events", { containers: container, ...spanParams(span) }, signal);
+  changes = (span: Span, filter: ContainerFilter, signal?: AbortSignal) => this.get<ShiftsJson>("/api/changes", { ...filterParams(filter), ...spanParams(span) }, signal);
+  groups = ({ metric, group, filter, span, points }: SweptQuery & { group: string }, signal?: AbortSignal) => this.get<GroupsJson>("/api/groups", { metric, group, max_points: points, ...filterParams(filter), ...spanParams(span) }, signal);
+  heat = ({ metric, filter, span, points }: SweptQuery, signal?: AbortSignal) => this.get<HeatJson>("/api/heat", { metric, max_points: points, ...filterParams(filter), ...spanParams(span) }, signal);
   incidents = (span: Span, signal?: AbortSignal) => this.get<IncidentsJson>("/api/incidents", { most: CARDS_AT_MOST, ...spanParams(span) }, signal);
   compare = (span: Span, workload: string, signal?: AbortSignal) => this.get<ComparisonJson>("/api/compare", { container: workload, ...spanParams(span) }, signal);
   rightsize = (signal?: AbortSignal) => this.get<RightsizeJson>("/api/rightsize", { range: "1w" }, signal);

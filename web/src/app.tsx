@@ -1,13 +1,15 @@
 /** The page: top bar, tiles, list of containers, panels, drawer; and what is shown before there are data. */
 
 import { useEffect } from "preact/hooks";
-import { Drawer } from "./drawer";
+import { lazy } from "./lazy";
 import { IncidentStrip } from "./incident-strip";
 import { Lane } from "./lane";
 import { ContainerList } from "./list";
 import type { Model } from "./model";
 import { Overview } from "./overview";
 import { PanelView } from "./panel";
+import { isHeat } from "./panels";
+import { Sections } from "./sections";
 import { Sheets } from "./sheets";
 import { useSignal } from "./signal";
 import { Trouble } from "./states";
@@ -15,6 +17,12 @@ import { applyTheme } from "./theme";
 import { Tiles } from "./tiles";
 import { now } from "./timers";
 import { TopBar } from "./topbar";
+
+// What is not there in the first view is loaded when it is opened.
+const Drawer = lazy(async () => (await import("./drawer")).Drawer);
+const Why = lazy(async () => (await import("./why")).Why);
+const HeatPanel = lazy(async () => (await import("./heat")).HeatPanel);
+const Who = lazy(async () => (await import("./who")).Who);
 
 function useTheme(model: Model): void {
   const { theme } = model.view;
@@ -73,18 +81,19 @@ function Body({ model }: { model: Model }) {
   const { view } = model;
   if (model.data.instance.value?.to === null) return <Empty model={model} />;
   return (
-    <div class={`body ${view.drawer ? "with-drawer" : ""}`}>
+    <div class={`body ${view.drawer ? "with-drawer" : ""} ${view.who ? "on-page" : ""}`}>
       <Tiles model={model} />
       <IncidentStrip model={model} />
       <aside class="side" aria-label="containers"><ContainerList model={model} /></aside>
       <main id="main" class="main" tabIndex={-1} aria-label="panels">
+        {view.who ? <Who model={model} /> : <Sections model={model} />}
         <Lane model={model} />
-        <div class="panels">
-          {model.panels.list.map((panel, index) => <PanelView key={panel.key} model={model} panel={panel} index={index} />)}
+        <div class={`panels of-${Math.min(model.panels.list.length, 12)}`}>
+          {model.panels.list.map((panel, index) => (isHeat(panel.choice) ? <HeatPanel key={panel.key} model={model} panel={panel} index={index} /> : <PanelView key={panel.key} model={model} panel={panel} index={index} />))}
         </div>
         <Overview model={model} />
       </main>
-      {view.drawer && <Drawer model={model} />}
+      {view.drawer && (view.drawer === "why" ? <Why model={model} /> : <Drawer model={model} />)}
     </div>
   );
 }

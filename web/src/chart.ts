@@ -3,18 +3,19 @@
 import uPlot from "uplot";
 import { seriesBefore } from "./earlier";
 import { axisFigures, axisSteps } from "./format";
+import { belowEach, stack } from "./groups";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
-import { drawGround, drawMarks, limitShown, type Drawn } from "./overlay";
-import { axisRange, bounds, type Bounds } from "./series";
+import { drawGround, drawMarks, limitShown, type Drawn, type Stacked } from "./overlay";
+import { axisRange, bounds, boundsOfStack, type Bounds } from "./series";
 import { readLook, stroke, type Look } from "./theme";
 import { shift, tick, zoom, type Span } from "./time";
-import type { SeriesJson } from "./types";
+import type { SeriesJson, TimeseriesJson } from "./types";
 
 export const AXIS_PIXELS = 64;
 /** Room right of the plot, for the last label of the time axis. Events and overview leave the same, so that all share one axis. */
 export const RIGHT_PIXELS = 18;
-const FONT = "11px system-ui, sans-serif";
+const FONT = "12px system-ui, sans-serif";
 
 /** With what the drawn series had earlier, where that is drawn, too. */
 function widen(found: Bounds | null, { earlier, shown }: Drawn): Bounds | null {
@@ -27,6 +28,8 @@ export class Chart {
   private plot: uPlot | null = null;
   private shape = "";
   private quiet = false;
+  /** The drag began with Alt: what it selects is explained, not zoomed to. */
+  private asksWhy = false;
   private look: Look = readLook();
   private readonly stops: (() => void)[] = [];
   private readonly observer: ResizeObserver;
@@ -54,8 +57,9 @@ export class Chart {
     this.look = readLook();
     const isShown = this.model.selection.shownIn(answer);
     const shown = answer.series.map((series) => [series.id, isShown(series), this.model.panels.palette.inkOf(series)]);
-    const shape = JSON.stringify([shown, answer.unit, this.look.dark, this.model.view.utc]);
-    const data = [answer.time, ...answer.series.map((series) => series.mean)] as uPlot.AlignedData;
+    const shape = JSON.stringify([shown, panel.joined, answer.unit, this.look.dark, this.model.view.utc]);
+    const columns = panel.joined === "sum" ? stack(answer.series, isShown) : answer.series.map((series) => series.mean);
+    const data = [answer.time, ...columns] as uPlot.AlignedData;
     if (!this.plot || shape !== this.shape) {
       this.drop();
       this.shape = shape;
@@ -71,6 +75,15 @@ export class Chart {
     for (const stop of this.stops) stop();
     this.observer.disconnect();
     this.drop();
+  }
+
+  /** Where a value is, in pixels from the top of the plot; and the value of a place. */
+  topOf(value: number): number {
+    return this.plot ? this.plot.valToPos(value, "y") + this.plot.bbox.top / devicePixelRatio : 0;
+  }
+
+  valueAt(top: number): number {
+    return this.plot ? this.plot.posToVal(top - this.plot.bbox.top / devicePixelRatio, "y") : 0;
   }
 
   canvas(): HTMLCanvasElement | null {
@@ -125,7 +138,17 @@ export class Chart {
       chosen: chosen?.panel === panel.key ? chosen : null,
       look,
       unit: answer.unit,
+      stacked: panel.joined === "sum" ? this.stacked(answer) : null,
+      why: model.view.drawer === "why" ? model.view.why : null,
+      threshold: model.view.thresholds[panel.key] ?? null,
+      page: model.pageOf(panel),
     };
+  }
+
+  private stacked(answer: TimeseriesJson): Stacked {
+    const isShown = this.model.selection.shownIn(answer);
+    const columns = stack(answer.series, isShown);
+    return { columns, below: belowEach(columns, answer.series.map(isShown)) };
   }
 
   private paint(plot: uPlot, draw: (plot: uPlot, drawn: Drawn) => void): void {
@@ -136,8 +159,10 @@ export class Chart {
   private limits(): [number, number] {
     const drawn = this.drawn();
     if (!drawn) return [0, 1];
-    const found = bounds(drawn.answer, this.model.selection.shownIn(drawn.answer), this.model.time.span);
-    return axisRange(widen(found, drawn), limitShown(drawn));
+    const isShown = this.model.selection.shownIn(drawn.answer);
+    const found = drawn.stacked ? boundsOfStack(drawn.answer.time, drawn.stacked.columns, this.model.time.span) : bounds(drawn.answer, isShown, this.model.time.span);
+    const marks = [limitShown(drawn), drawn.threshold].filter((one) => one !== null);
+    return axisRange(widen(found, drawn), marks.length ? Math.max(...marks) : null);
   }
 
   private options(series: SeriesJson[], unit: string): uPlot.Options {
@@ -158,7 +183,10 @@ export class Chart {
         bind: {
           // With Shift or another button the mouse pans: uPlot must not select.
           mousedown: (_plot, _target, handler) => (event) => {
-            if (event.button === 0 && !event.shiftKey) handler(event);
+            if (event.button === 0 && !event.shiftKey) {
+              this.asksWhy = event.altKey;
+              handler(event);
+            }
             return null;
           },
           dblclick: () => () => {
@@ -213,7 +241,8 @@ export class Chart {
             if (width < 4) return;
             const span = { from: plot.posToVal(left, "x"), to: plot.posToVal(left + width, "x") };
             plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-            model.time.goTo(span);
+            if (this.asksWhy) model.explain(span);
+            else model.time.goTo(span);
           },
         ],
       },

@@ -51,6 +51,30 @@ export function promql(query: PanelQuery): string | null {
   return counter ? `rate(${series}[1m])` : series;
 }
 
+const ALERT_FOR = "5m";
+
+/** A rule of Prometheus that fires where the threshold is crossed for five minutes; null where the metric is not on /metrics. */
+export function alertRule(query: PanelQuery, threshold: number, unit: string): string | null {
+  const expression = promql(query);
+  if (expression === null) return null;
+  const name = query.metric.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+  return [
+    `- alert: ${name}Above`,
+    `  expr: ${yamlText(`${expression} > ${threshold}`)}`,
+    `  for: ${ALERT_FOR}`,
+    "  labels:",
+    "    severity: warning",
+    "  annotations:",
+    `    summary: ${yamlText(`${query.metric} of {{ $labels.pod }}/{{ $labels.container }} is above ${threshold} ${unit}`)}`,
+    "",
+  ].join("\n");
+}
+
+/** In single quotes, in which a quote is written twice. */
+function yamlText(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
 export function curl(query: PanelQuery): string {
   return `curl -sS ${shell(address(query))}`;
 }

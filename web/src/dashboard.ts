@@ -62,7 +62,7 @@ export function parseDashboard(content: unknown): Dashboard {
   for (const key of Object.keys(board)) if (!KEYS.includes(key)) throw new Error(`no key "${key}"; there are: ${KEYS.join(", ")}`);
   if (board["schema_version"] !== SCHEMA_VERSION) throw new Error(`schema_version is ${JSON.stringify(board["schema_version"])}; accepted: ${SCHEMA_VERSION}`);
   const panels = board["panels"];
-  if (!Array.isArray(panels) || panels.length === 0) throw new Error("panels is missing; accepted: one to five of them");
+  if (!Array.isArray(panels) || panels.length === 0) throw new Error("panels is missing; accepted: one to twelve of them");
   if (panels.length > PANELS_AT_MOST) throw new Error(`it has ${panels.length} panels; accepted: up to ${PANELS_AT_MOST}`);
   const change: Partial<View> = { panels: panels.map(parsePanel), focus: 0 };
   if (board["containers"] !== undefined) Object.assign(change, parseContainers(object(board["containers"], "containers")));

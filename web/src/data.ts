@@ -3,7 +3,8 @@
 import { NO_FILTER, type ContainerFilter, type Source } from "./api";
 import type { Address } from "./address";
 import { collect } from "./findings";
-import type { Panel, Panels } from "./panels";
+import { seriesOf, SWEPT, type Joined } from "./groups";
+import { isHeat, slotOf, type Panel, type Panels } from "./panels";
 import { emptySlot, Requests, type Slot } from "./requests";
 import { isOf, shortId } from "./series";
 import { Signal } from "./signal";
@@ -21,6 +22,9 @@ const SIZES_SECONDS = 600;
 const OVERVIEW_SECONDS = 300;
 const OVERVIEW_POINTS = 300;
 const CONTAINERS_AT_MOST = 300;
+/** Of a heat map and of a sum: a sweep of all containers has coarse steps. */
+const SWEPT_POINTS = 240;
+const GROUPS_SECONDS = 5;
 const STUDIED_AT_MOST = 16;
 /** Typing comes in bursts: what depends on the text is requested this long after the last letter. */
 const TYPED_MILLISECONDS = 300;
@@ -38,6 +42,8 @@ export class Data {
   readonly incidents = emptySlot<IncidentsJson>();
   /** Requested while its sheet is open. */
   readonly sizes = emptySlot<RightsizeJson>();
+  /** Of the container whose page is shown: its events over everything there is. */
+  readonly story = emptySlot<EventsJson>();
   studies: StudyRowJson[] = [];
   /** The first answer takes a second longer: the viewer has rested. */
   starting = false;
@@ -134,6 +140,7 @@ export class Data {
     }
     this.loadLists();
     this.loadSizes();
+    this.loadStory();
     // What costs more waits for what somebody reads first.
     if (this.isAnswered) this.loadOverview();
     if (this.isAnswered) for (const panel of this.panels.list) this.loadEarlier(panel, points);
@@ -150,7 +157,7 @@ export class Data {
 
   /** Whether panels, tiles, list and events have their answers. */
   private get isAnswered(): boolean {
-    const slots: Slot<unknown>[] = [...this.panels.list.map((panel) => panel.slot), this.containers, this.summary, this.events];
+    const slots: Slot<unknown>[] = [...this.panels.list.map(slotOf), this.containers, this.summary, this.events];
     return slots.every((slot) => slot.key && !slot.loadingSince);
   }
 
@@ -179,12 +186,16 @@ export class Data {
   }
 
   private loadPanel(panel: Panel, points: number): void {
+    if (isHeat(panel.choice)) return this.loadHeat(panel);
+    const isGrouped = Boolean(this.address.view.by) && !panel.choice.scope && SWEPT.includes(panel.choice.metric) && !this.source.offline;
+    if (isGrouped) return this.loadGroups(panel);
     const { node } = this.address.view;
     const { filter } = this;
     const containers = this.containersOf(panel);
     const query = { ...panel.choice, containers, filter, span: this.time.span, points };
     const key = JSON.stringify([node, containers, filter, points, this.when(REFRESH_SECONDS)]);
     this.requests.load(`panel ${panel.key}`, key, panel.slot, (signal) => this.source.timeseries(query, signal), () => {
+      panel.joined = "";
       this.panels.giveColours();
       this.begin();
       this.goOn();
@@ -193,11 +204,53 @@ export class Data {
     });
   }
 
+  /** Sums are renewed as a whole: the live stream has single containers. */
+  private loadGroups(panel: Panel): void {
+    const { node, by } = this.address.view;
+    const { filter } = this;
+    const { span } = this.time;
+    const { metric } = panel.choice;
+    let joined: Joined = "";
+    const key = JSON.stringify([node, by, filter, this.when(this.paceOf(GROUPS_SECONDS))]);
+    const request = async (signal: AbortSignal): Promise<TimeseriesJson> => {
+      const answer = await this.source.groups({ metric, group: by, filter, span, points: SWEPT_POINTS }, signal);
+      joined = answer.join;
+      return seriesOf(answer, span);
+    };
+    this.requests.load(`panel ${panel.key}`, key, panel.slot, request, () => {
+      panel.joined = joined;
+      panel.findings = [];
+      panel.studies.key = "";
+      this.panels.giveColours();
+      this.begin();
+      this.goOn();
+    });
+  }
+
+  /** A sweep of all containers is made again when it would have one more step. */
+  private paceOf(least: number): number {
+    const { from, to } = this.time.span;
+    return Math.max(least, Math.round((to - from) / SWEPT_POINTS));
+  }
+
+  private loadHeat(panel: Panel): void {
+    const { node } = this.address.view;
+    const { filter } = this;
+    const { span } = this.time;
+    const key = JSON.stringify([node, filter, this.when(this.paceOf(REFRESH_SECONDS))]);
+    const query = { metric: panel.choice.metric, filter, span, points: SWEPT_POINTS };
+    this.requests.load(`panel ${panel.key}`, key, panel.heat, (signal) => this.source.heat(query, signal), () => {
+      panel.version += 1;
+      this.begin();
+      this.goOn();
+    });
+  }
+
   /** The series that are drawn, so much before, where somebody compares. */
   private loadEarlier(panel: Panel, points: number): void {
     const { node, compare } = this.address.view;
     const answer = panel.slot.value;
-    if (!compare || !answer) {
+    if (!compare || !answer || panel.joined || isHeat(panel.choice)) {
       Object.assign(panel.earlier, emptySlot());
       return;
     }
@@ -212,7 +265,7 @@ export class Data {
   /** Those that were chosen; a panel that lacks the one that is shown alone asks for it. */
   private containersOf(panel: Panel): string[] {
     const { containers, only } = this.address.view;
-    if (panel.alone !== only) {
+    if (panel.alone !== only && !panel.joined) {
       const isThere = panel.slot.value?.series.some((series) => isOf(series, only)) ?? false;
       panel.alone = only && !isThere && panel.slot.value && !panel.choice.scope && !only.includes(":") ? only : "";
     }
@@ -251,7 +304,8 @@ export class Data {
     const { node, containers } = this.address.view;
     const { filter } = this;
     const span = this.time.bounds;
-    const query = { ...first.choice, containers, filter, span, points: OVERVIEW_POINTS };
+    const choice = isHeat(first.choice) ? { ...first.choice, scope: "" } : first.choice;
+    const query = { ...choice, containers, filter, span, points: OVERVIEW_POINTS };
     const key = JSON.stringify([node, first.key, containers, filter, round(span.from), Math.floor(span.to / OVERVIEW_SECONDS)]);
     this.requests.load("overview", key, this.overview, (signal) => this.source.timeseries(query, signal), () => this.goOn());
   }
@@ -262,13 +316,23 @@ export class Data {
     this.requests.load("sizes", `${node} ${Math.floor(this.time.newest / SIZES_SECONDS)}`, this.sizes, (signal) => this.source.rightsize(signal));
   }
 
+  private loadStory(): void {
+    const { node, who } = this.address.view;
+    if (!who) return;
+    const { bounds } = this.time;
+    const key = `${node} ${who} ${Math.floor(bounds.to / REFRESH_SECONDS)}`;
+    this.requests.load("story", key, this.story, (signal) => this.source.eventsOf(who, bounds, signal), () => {
+      for (const panel of this.panels.list) panel.version += 1;
+    });
+  }
+
   /** One panel after the other, when all else is there: a study costs more than a picture. */
   private study(): void {
     const { node, study } = this.address.view;
     if (!this.isAnswered || this.incidents.loadingSince) return;
     for (const panel of this.panels.list) {
       const answer = panel.slot.value;
-      if (!answer || panel.slot.loadingSince) continue;
+      if (!answer || panel.slot.loadingSince || panel.joined || isHeat(panel.choice)) continue;
       const isOfContainers = answer.scope === "container" || panel.choice.scope === "";
       const ids = isOfContainers ? studied(answer) : [];
       const key = JSON.stringify([study, node, ids, this.when(STUDY_SECONDS)]);

@@ -2,6 +2,7 @@
 
 import type { Model } from "./model";
 import { nextTheme } from "./theme";
+import { GROUPINGS } from "./view";
 
 export interface Key {
   keys: readonly string[];
@@ -19,7 +20,7 @@ export const KEYS: readonly Key[] = [
   { keys: ["0"], shown: "0", does: "reset the range", run: (model) => model.time.goTo(null) },
   { keys: ["Backspace"], shown: "Backspace", does: "the view before this one", run: (model) => goBack(model) },
   { keys: ["l"], shown: "l", does: "live or paused", run: (model) => model.toggleLive() },
-  { keys: ["1", "2", "3", "4", "5"], shown: "1 - 5", does: "go to a panel", run: (model, event) => model.panels.focus(Number(event.key) - 1) },
+  { keys: ["1", "2", "3", "4", "5", "6", "7", "8", "9"], shown: "1 - 9", does: "go to a panel", run: (model, event) => model.panels.focus(Number(event.key) - 1) },
   { keys: ["a"], shown: "a", does: "add a panel", run: (model) => model.openSheet("picker") },
   { keys: ["x"], shown: "x", does: "remove the panel", run: (model) => model.panels.remove(model.view.focus) },
   { keys: ["["], shown: "[ ]", does: "move the panel up or down", run: (model) => model.panels.move(model.view.focus, -1) },
@@ -27,11 +28,16 @@ export const KEYS: readonly Key[] = [
   { keys: ["c"], shown: "c", does: "the container list", run: (model) => goToList(model) },
   { keys: ["s"], shown: "s", does: "studies", run: (model) => toggleDrawer(model, "studies") },
   { keys: ["f"], shown: "f", does: "findings", run: (model) => toggleDrawer(model, "findings") },
+  { keys: ["w"], shown: "w", does: "what changed in this range; Alt-drag for a part of it", run: (model) => model.explain(model.time.span) },
+  { keys: ["g"], shown: "g", does: "add up by namespace, workload, or not", run: (model) => nextGrouping(model) },
+  { keys: ["o"], shown: "o", does: "the page of the container that is drawn alone", run: (model) => openPage(model) },
+  { keys: ["d"], shown: "d", does: "from and to, as dates", run: (model) => model.openSheet("time") },
+  { keys: ["v"], shown: "v", does: "saved views", run: (model) => model.openSheet("views") },
   { keys: ["n"], shown: "n", does: "next finding", run: (model) => nextFinding(model) },
   { keys: ["r"], shown: "r", does: "right-sizing", run: (model) => model.openSheet("rightsize") },
   { keys: ["e"], shown: "e", does: "export, copy as", run: (model) => model.openSheet("export") },
-  { keys: ["t"], shown: "t", does: "theme: system, light, dark", run: (model) => model.address.change({ theme: nextTheme(model.view.theme) }, false) },
-  { keys: ["u"], shown: "u", does: "UTC or local time", run: (model) => model.address.change({ utc: !model.view.utc }, false) },
+  { keys: ["t"], shown: "t", does: "light or dark: automatic, light, dark", run: (model) => model.address.change({ theme: nextTheme(model.view.theme) }, false) },
+  { keys: ["u"], shown: "u", does: "UTC, or the time zone of this computer", run: (model) => model.address.change({ utc: !model.view.utc }, false) },
   { keys: ["?"], shown: "?", does: "this sheet", run: (model) => model.openSheet("help") },
   { keys: ["Escape"], shown: "Esc", does: "close, or let go", run: (model) => escape(model) },
 ];
@@ -53,6 +59,19 @@ export function press(model: Model, event: KeyboardEvent): void {
 function step(model: Model, event: KeyboardEvent, by: number): void {
   if (event.shiftKey) model.time.panBy(by * 0.2);
   else model.time.stepCursor(by, model.panels.focused?.slot.value?.bucket_seconds);
+}
+
+function nextGrouping(model: Model): void {
+  const many = (model.data.instance.value?.nodes.length ?? 0) > 1;
+  const all = GROUPINGS.filter((one) => one !== "node" || many);
+  model.address.change({ by: all[(all.indexOf(model.view.by) + 1) % all.length] ?? "", containers: [], only: "", hidden: [] });
+}
+
+function openPage(model: Model): void {
+  const [chosen, more] = model.view.containers;
+  const one = model.view.only || (more ? "" : chosen);
+  if (one && !one.includes(":")) model.openContainer({ short_id: one });
+  else model.say("Choose one container first: its page has all its lives, limits and how it ended.");
 }
 
 function goBack(model: Model): void {
@@ -102,7 +121,7 @@ function escape(model: Model): void {
   else if (model.view.finding) {
     model.address.change({ finding: "" }, false);
     model.panels.redraw();
-  } else if (model.view.drawer) model.address.change({ drawer: "" }, false);
+  } else if (model.view.drawer) model.address.change({ drawer: "", why: null }, false);
   else if (model.time.cursor !== null) model.time.setCursor(null);
   else model.say("");
 }

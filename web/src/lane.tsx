@@ -7,8 +7,8 @@ import { useSignal } from "./signal";
 import { clock, moment, tellTimes, zone, type Span } from "./time";
 import type { EventJson } from "./types";
 
-export const SIGNS: Record<string, string> = { start: "▲", exit: "▽", oom: "✖", restart: "↻" };
-const RANK: Record<string, number> = { oom: 3, restart: 2, exit: 1, start: 0 };
+export const SIGNS: Record<string, string> = { start: "▲", exit: "▽", oom: "✖", restart: "↻", note: "✎" };
+const RANK: Record<string, number> = { oom: 3, note: 2.5, restart: 2, exit: 1, start: 0 };
 const NEAR_PIXELS = 14;
 const NAME_LETTERS = 18;
 const LETTER_PIXELS = 7;

@@ -83,7 +83,7 @@ function NoRows({ model }: { model: Model }) {
 
 /** Arrow keys move between the filter and the rows. */
 function step(from: HTMLElement, by: number): void {
-  const all = [...document.querySelectorAll<HTMLElement>("#filter, .containers button")].filter((one) => one.offsetParent !== null);
+  const all = [...document.querySelectorAll<HTMLElement>("#filter, .containers .row")].filter((one) => one.offsetParent !== null);
   all[all.indexOf(from) + by]?.focus();
 }
 
@@ -102,6 +102,7 @@ function Row({ model, row, unit }: { model: Model; row: ContainerJson; unit: str
         <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
         <Spark values={row.spark} {...(colour ? { colour } : {})} />
       </button>
+      {row.scope === "container" && <button type="button" class="plain to-page" title="its page: all lives, limits, how it ended (o)" aria-label={`page of ${plain(shorten(brief(row.name), 56))}`} onClick={() => { if (model.sheet === "list") model.openSheet(""); model.openContainer(row); }}>page</button>}
     </li>
   );
 }

@@ -39,7 +39,7 @@ export class Live {
 
   /** Opens the stream of the series that are drawn, or closes it where none is wanted. */
   listen(): void {
-    const loaded = this.panels.list.filter((panel) => panel.slot.value);
+    const loaded = this.panels.list.filter((panel) => panel.slot.value && !panel.joined);
     const metrics = loaded.map((panel) => panel.choice.metric);
     const containers = [...new Set(loaded.flatMap((panel) => (panel.choice.scope ? [] : (panel.slot.value?.series.map((one) => one.id) ?? []))))];
     const wanted = this.time.isLive && !this.source.offline && metrics.length > 0;
@@ -86,7 +86,7 @@ export class Live {
     const keepFrom = this.time.span.from - 5;
     for (const panel of this.panels.list) {
       const values = points.panels[panel.choice.metric];
-      if (values && panel.slot.value && append(panel.slot.value, points.at, values, keepFrom)) panel.version += 1;
+      if (values && panel.slot.value && !panel.joined && append(panel.slot.value, points.at, values, keepFrom)) panel.version += 1;
     }
     this.advance(points.at);
     this.set("live", "");

@@ -6,6 +6,7 @@ import { render } from "preact";
 import { Server } from "./api";
 import { App } from "./app";
 import { press } from "./keys";
+import { loadAhead } from "./lazy";
 import { Model } from "./model";
 import { OfflineSource, readOfflineAnswers } from "./offline";
 
@@ -18,3 +19,4 @@ if (root) {
 }
 document.addEventListener("keydown", (event) => press(model, event));
 model.start();
+loadAhead();

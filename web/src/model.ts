@@ -6,21 +6,28 @@ import { Palette, sharedStore } from "./colour";
 import { readDashboard } from "./dashboard";
 import { cardsOf, viewOf } from "./incidents";
 import { Data } from "./data";
+import type { Joined } from "./groups";
 import { Live } from "./live";
-import { Panels } from "./panels";
+import { isHeat, Panels, slotOf, type Panel } from "./panels";
+import type { OnPage } from "./overlay";
 import { Selection } from "./selection";
 import type { Telling } from "./sentence";
 import { Signal } from "./signal";
 import { Timers } from "./timers";
-import type { ContainerJson, EventJson, IncidentJson, TimeseriesJson } from "./types";
+import { isOf } from "./series";
+import type { Span } from "./time";
+import type { ContainerJson, EventJson, IncidentJson, ShiftJson, TimeseriesJson } from "./types";
 import { EMPTY, encode, type LinkedSheet, type View } from "./view";
-import { TimeWindow } from "./time-window";
+import { round, TimeWindow } from "./time-window";
 
 const NOTICE_MILLISECONDS = 12_000;
 /** Around an event that a click goes to. */
 const EVENT_SECONDS = 150;
 const BEFORE_KILL_SECONDS = 420;
 const AFTER_KILL_SECONDS = 150;
+const CONTAINERS_DRAWN = 8;
+/** On the page of a container, as far as they were measured. */
+const PAGE_PANELS = ["memory", "cpu", "cpu_throttled", "pressure_cpu", "pressure_memory", "pressure_io", "processes", "threads", "network_receive", "network_transmit"];
 
 export class Model {
   /** Something is to be drawn again; windows and cursors have signals of their own. */
@@ -33,7 +40,7 @@ export class Model {
   readonly live: Live;
   notice = "";
   noticeIsHarm = false;
-  sheet: "" | "help" | "export" | "picker" | "list" = "";
+  sheet: "" | "help" | "export" | "picker" | "list" | "time" | "views" = "";
   /** The picker changes the focused panel instead of adding one. */
   replacing = false;
   /** Whether the tools of a narrow screen are shown. */
@@ -90,7 +97,7 @@ export class Model {
   /** Once a second: the ages that are shown grow. */
   private beat(): void {
     const { instance, containers, sizes } = this.data;
-    const waits = [instance, containers, sizes, ...this.panels.list.map((panel) => panel.slot)];
+    const waits = [instance, containers, sizes, ...this.panels.list.map(slotOf)];
     if (this.live.check() || waits.some((slot) => slot.loadingSince || slot.trouble)) this.changed.send();
   }
 
@@ -113,13 +120,62 @@ export class Model {
     return !this.view.node && (this.data.instance.value?.nodes.length ?? 0) > 1;
   }
 
-  tellingOf(answer: TimeseriesJson): Telling {
-    return { shown: this.selection.shownIn(answer), span: this.time.span, utc: this.view.utc, many: this.many };
+  tellingOf(answer: TimeseriesJson, joined: Joined = ""): Telling {
+    return { shown: this.selection.shownIn(answer), span: this.time.span, utc: this.view.utc, many: this.many && !joined, joined };
   }
 
   openIncident(incident: IncidentJson, push = true): void {
     this.address.change(viewOf(incident, this.panels.metrics, this.time.bounds, this.many), push);
     this.time.sendMoved();
+  }
+
+  /** Opens the drawer that says what changed in a span. */
+  explain(span: Span): void {
+    if (this.source.offline) this.say("This file has a few containers only. Open the data folder with nodescope viewer to see what changed.");
+    else this.address.change({ why: { from: round(span.from), to: round(span.to) }, drawer: "why" });
+    this.panels.redraw();
+  }
+
+  /** A change that was found: its container beside those that are drawn, its metric among the panels. */
+  drawChange(one: ShiftJson): void {
+    const metric = this.panels.metrics.find((each) => each.name === one.metric && each.scope === "container");
+    const { containers } = this.view;
+    const chosen = containers.some((word) => isOf({ id: one.container, name: one.name }, word)) ? containers : [...containers, one.container].slice(-CONTAINERS_DRAWN);
+    this.address.change({ containers: chosen, only: "", hidden: [], by: "", ...(metric ? this.panels.with(metric) : {}) });
+  }
+
+  /** A container with all its lives, its limits, what it waits for, and how it ended. */
+  openContainer(row: { short_id: string }): void {
+    const known = (name: string): boolean => this.panels.metrics.some((metric) => metric.name === name && metric.scope === "container");
+    const panels = PAGE_PANELS.filter(known).map((metric) => ({ metric, scope: "", title: "" }));
+    this.address.change({ who: row.short_id, containers: [row.short_id], only: "", hidden: [], by: "", drawer: "", why: null, focus: 0, range: { all: true }, ...(panels.length ? { panels } : {}) });
+    this.time.sendMoved();
+  }
+
+  closeContainer(): void {
+    this.address.change({ who: "", containers: [], panels: null, range: null });
+    this.time.sendMoved();
+  }
+
+  get pageRow(): ContainerJson | undefined {
+    const { who } = this.view;
+    return who ? this.data.containers.value?.containers.find((row) => isOf(row, who) || row.container === who) : undefined;
+  }
+
+  /** What is drawn on a panel of a container's page. */
+  pageOf(panel: Panel): OnPage | null {
+    if (!this.view.who || isHeat(panel.choice)) return null;
+    const kills = (this.data.story.value?.events ?? []).filter((event) => event.kind === "oom").map((event) => event.at);
+    const row = this.pageRow;
+    const { metric } = panel.choice;
+    const request = metric === "cpu" ? row?.cpu_request : metric.startsWith("memory") ? row?.memory_request : null;
+    return { kills, request: request ?? null };
+  }
+
+  setThreshold(panel: Panel, value: number | null): void {
+    const { [panel.key]: _, ...others } = this.view.thresholds;
+    this.address.change({ thresholds: value === null ? others : { ...others, [panel.key]: value } }, false);
+    this.panels.redraw();
   }
 
   /** Of a kill: what led to it and the life after it, with the limit; of anything else: the moment. */

@@ -4,7 +4,7 @@ import { match } from "./fuzzy";
 import { Failure, type ContainerQuery, type SeriesQuery, type Source, type StudyQuery } from "./api";
 import { isOf, places, type Value } from "./series";
 import type { Span } from "./time";
-import type { ComparisonJson, ContainersJson, EventsJson, FiltersJson, IncidentsJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
+import type { ComparisonJson, ContainersJson, EventsJson, FiltersJson, GroupsJson, HeatJson, IncidentsJson, InstanceJson, MetricJson, MetricsJson, RightsizeJson, ShiftsJson, StudiesJson, StudyJson, SummaryJson, TimeseriesJson } from "./types";
 
 /** What use/viewer/offline_page.py writes into #nodescope-data. */
 export interface OfflineAnswers {
@@ -50,6 +50,10 @@ export function rebucket(answer: TimeseriesJson, span: Span, points: number): Ti
   };
 }
 
+function refuse(what: string): Failure {
+  return new Failure(`this file does not carry ${what}`, "it has a few containers of one range", "Open the data folder with nodescope viewer.", false);
+}
+
 export class OfflineSource implements Source {
   readonly offline = true;
 
@@ -62,6 +66,10 @@ export class OfflineSource implements Source {
   studies = () => Promise.resolve(this.answers.studies.studies);
   events = () => Promise.resolve(this.answers.events);
   incidents = () => Promise.resolve(this.answers.incidents);
+  eventsOf = (container: string) => Promise.resolve({ ...this.answers.events, events: this.answers.events.events.filter((event) => event.container.startsWith(container)) });
+  changes = (): Promise<ShiftsJson> => Promise.reject(refuse("changes"));
+  groups = (): Promise<GroupsJson> => Promise.reject(refuse("sums of groups"));
+  heat = (): Promise<HeatJson> => Promise.reject(refuse("heat maps"));
   live = () => () => undefined;
   compare = (): Promise<ComparisonJson> => Promise.reject(new Failure("this file does not compare", "it has one range", "Open the data folder with nodescope viewer.", false));
   rightsize = (): Promise<RightsizeJson> => Promise.reject(new Failure("this file does not carry right-sizing", "it has a few hours of a few containers", "Run nodescope rightsize on the data folder.", false));

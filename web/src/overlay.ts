@@ -4,8 +4,9 @@ import type uPlot from "uplot";
 import { seriesBefore, type Earlier } from "./earlier";
 import { limitAt, matters, type FindingRow } from "./findings";
 import { quantity } from "./format";
-import { places } from "./series";
+import { places, type Value } from "./series";
 import type { Look } from "./theme";
+import type { Span } from "./time";
 import type { SeriesJson, TimeseriesJson } from "./types";
 
 export interface Drawn {
@@ -17,6 +18,24 @@ export interface Drawn {
   chosen: FindingRow | null;
   look: Look;
   unit: string;
+  /** Where sums stand on each other. */
+  stacked: Stacked | null;
+  /** The selection that is explained. */
+  why: Span | null;
+  threshold: number | null;
+  page: OnPage | null;
+}
+
+/** The upper edge of each series, and the edge below it (null: the axis). */
+export interface Stacked {
+  columns: Value[][];
+  below: (Value[] | null)[];
+}
+
+/** On the page of one container: its kills, and what it requests of this metric. */
+export interface OnPage {
+  kills: number[];
+  request: number | null;
 }
 
 type Pen = CanvasRenderingContext2D;
@@ -24,18 +43,22 @@ type Pen = CanvasRenderingContext2D;
 /** Under the lines. */
 export function drawGround(plot: uPlot, drawn: Drawn): void {
   inside(plot, (pen) => {
+    drawSelection(plot, pen, drawn);
     drawGaps(plot, pen, drawn);
     drawPeriods(plot, pen, drawn);
     for (const series of drawn.shown) drawEarlier(plot, pen, drawn, series);
-    for (const series of drawn.shown) drawBand(plot, pen, drawn.answer, series, drawn.colour(series), bandAlpha(drawn.shown.length));
+    if (drawn.stacked) drawStack(plot, pen, drawn, drawn.stacked);
+    else for (const series of drawn.shown) drawBand(plot, pen, drawn.answer, series, drawn.colour(series), bandAlpha(drawn.shown.length));
   });
 }
 
 /** Over the lines. */
 export function drawMarks(plot: uPlot, drawn: Drawn): void {
   inside(plot, (pen) => {
-    for (const series of drawn.shown) drawLone(plot, pen, drawn.answer, series, drawn.colour(series));
+    if (!drawn.stacked) for (const series of drawn.shown) drawLone(plot, pen, drawn.answer, series, drawn.colour(series));
     drawLimits(plot, pen, drawn);
+    drawThreshold(plot, pen, drawn);
+    drawPage(plot, pen, drawn);
     for (const found of drawn.found) {
       const chosen = found.key === drawn.chosen?.key;
       if (!chosen && (drawn.chosen !== null || !matters(found))) continue;
@@ -91,6 +114,73 @@ function drawEarlier(plot: uPlot, pen: Pen, drawn: Drawn, series: SeriesJson): v
   });
   pen.stroke();
   pen.restore();
+}
+
+/** The selection, and before it the time that it is compared with. */
+function drawSelection(plot: uPlot, pen: Pen, { why, look }: Drawn): void {
+  if (!why) return;
+  const { top, height } = plot.bbox;
+  const [before, from, to] = [x(plot, 2 * why.from - why.to), x(plot, why.from), x(plot, why.to)];
+  pen.save();
+  pen.fillStyle = look.note;
+  pen.globalAlpha = 0.16;
+  pen.fillRect(from, top, to - from, height);
+  pen.globalAlpha = 0.05;
+  pen.fillRect(before, top, from - before, height);
+  pen.restore();
+}
+
+/** Areas on each other: the top edge is the sum of all. */
+function drawStack(plot: uPlot, pen: Pen, drawn: Drawn, { columns, below }: Stacked): void {
+  const { time } = drawn.answer;
+  const floor = y(plot, 0);
+  pen.save();
+  pen.globalAlpha = 0.45;
+  drawn.answer.series.forEach((series, index) => {
+    if (!drawn.shown.includes(series)) return;
+    const column = columns[index] ?? [];
+    const under = below[index] ?? null;
+    const edge = (place: number): number => (under?.[place] == null ? floor : y(plot, under[place]));
+    pen.fillStyle = drawn.colour(series);
+    let run: number[] = [];
+    const flush = (): void => {
+      if (run.length > 1) {
+        pen.beginPath();
+        for (const place of run) pen.lineTo(x(plot, time[place] ?? 0), y(plot, column[place] ?? 0));
+        for (const place of run.reverse()) pen.lineTo(x(plot, time[place] ?? 0), edge(place));
+        pen.fill();
+      }
+      run = [];
+    };
+    column.forEach((value, place) => (value === null ? flush() : run.push(place)));
+    flush();
+  });
+  pen.restore();
+}
+
+function drawThreshold(plot: uPlot, pen: Pen, { threshold, unit, look }: Drawn): void {
+  if (threshold === null) return;
+  const height = Math.round(y(plot, threshold)) + 0.5;
+  setLine(pen, look.note, 1.5, [8, 4]);
+  drawLine(pen, plot.bbox.left, height, plot.bbox.left + plot.bbox.width, height);
+  label(pen, `threshold ${quantity(threshold, unit)}`, plot.bbox.left + plot.bbox.width - 30 * ratio(), height - 8 * ratio(), "right", look, look.note);
+}
+
+/** Kill ticks over the whole height, and what was requested. */
+function drawPage(plot: uPlot, pen: Pen, { page, unit, look }: Drawn): void {
+  if (!page) return;
+  const { left, top, width, height } = plot.bbox;
+  for (const at of page.kills) {
+    const place = Math.round(x(plot, at)) + 0.5;
+    setLine(pen, look.harm, 1, []);
+    drawLine(pen, place, top, place, top + height);
+    label(pen, "killed", place + 4 * ratio(), top + 8 * ratio(), "left", look, look.harm);
+  }
+  if (page.request === null) return;
+  const level = Math.round(y(plot, page.request)) + 0.5;
+  setLine(pen, look.faint, 1, [4, 4]);
+  drawLine(pen, left, level, left + width, level);
+  label(pen, `request ${quantity(page.request, unit)}`, left + 6 * ratio(), level - 8 * ratio(), "left", look, look.faint);
 }
 
 /** The more bands lie over each other, the fainter each is: the lines stay readable. */
@@ -296,7 +386,7 @@ function triangle(pen: Pen, place: number, tip: number, up: boolean, colour: str
 
 function label(pen: Pen, words: string, left: number, middle: number, align: CanvasTextAlign, look: Look, colour = look.text): void {
   pen.save();
-  pen.font = `${11 * ratio()}px system-ui, sans-serif`;
+  pen.font = `${12 * ratio()}px system-ui, sans-serif`;
   pen.textAlign = align;
   pen.textBaseline = "middle";
   pen.setLineDash([]);

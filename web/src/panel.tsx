@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { Chart } from "./chart";
 import { plain, shorten, spoken, unitWords, words } from "./format";
+import { lazy } from "./lazy";
 import { Legend } from "./legend";
 import type { Model } from "./model";
 import type { Panel } from "./panels";
@@ -11,6 +12,8 @@ import { hasValues } from "./series";
 import { sentence } from "./sentence";
 import { Trouble } from "./states";
 import type { TimeseriesJson } from "./types";
+
+const Threshold = lazy(async () => (await import("./threshold")).Threshold);
 
 /** The charts by panel, for the export as a picture. */
 export const charts = new Map<string, Chart>();
@@ -29,30 +32,40 @@ export function PanelView({ model, panel, index }: { model: Model; panel: Panel;
       chart.current = null;
     };
   }, [model, panel]);
-  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.view.only, model.view.compare, model.view.finding]);
+  useEffect(() => chart.current?.draw(panel), [panel, panel.version, model.view.utc, model.view.theme, model.view.hidden, model.view.only, model.view.compare, model.view.finding, model.view.why, model.view.drawer, model.view.thresholds]);
 
   const { slot, choice } = panel;
   const metric = model.panels.metricOf(choice);
-  const said = slot.value ? spoken(sentence(slot.value, panel.findings, model.tellingOf(slot.value))) : "";
+  const said = slot.value ? spoken(sentence(slot.value, panel.findings, model.tellingOf(slot.value, panel.joined))) : "";
   const focused = model.view.focus === index;
   return (
     <section class={`panel ${focused ? "focused" : ""}`} aria-label={`panel ${index + 1}: ${words(choice.metric)}`} onPointerDown={() => { if (!focused) model.panels.focus(index); }}>
       <header>
         <span class="number" aria-hidden="true">{index + 1}</span>
-        <h2 title={metric?.help ?? ""}>{plain(choice.title || titleOf(choice.metric, choice.scope))} <span class="faint unit">({unitWords(slot.value?.unit ?? metric?.unit ?? "...")})</span></h2>
+        <h2 title={metric?.help ?? ""}>{plain(choice.title || titleOf(choice.metric, choice.scope))} <span class="faint unit">({unitWords(slot.value?.unit ?? metric?.unit ?? "...")}{JOINED_WORDS[panel.joined]})</span></h2>
         <p class="sentence" title={said} aria-live={model.time.isLive ? "off" : "polite"}>{said}</p>
         <span class="tools">
+          <button type="button" class="plain" title="draw a threshold, and copy it as an alert" aria-label={`threshold in panel ${index + 1}`} onClick={() => void drawThreshold(model, panel)}>threshold</button>
           <button type="button" class="plain" title="another metric here" aria-label={`change the metric of panel ${index + 1}`} onClick={() => { model.panels.focus(index); model.replacing = true; model.openSheet("picker"); }}>change</button>
           <button type="button" class="plain" title="remove this panel (x)" aria-label={`remove panel ${index + 1}`} onClick={() => model.panels.remove(index)}>×</button>
         </span>
       </header>
       <div class="plot">
         <div class="chart" ref={host} role="img" aria-label={said || "loading"} />
+        {model.view.thresholds[panel.key] !== undefined && <Threshold model={model} panel={panel} chart={() => chart.current} />}
         <PanelState model={model} panel={panel} />
       </div>
       <Legend model={model} panel={panel} chart={() => chart.current} />
     </section>
   );
+}
+
+/** What the figure of a group is. */
+const JOINED_WORDS = { "": "", sum: ", added up", max: ", largest of each group" };
+
+async function drawThreshold(model: Model, panel: Panel): Promise<void> {
+  const { firstThreshold } = await import("./threshold");
+  model.setThreshold(panel, panel.key in model.view.thresholds ? null : firstThreshold(panel));
 }
 
 function titleOf(metric: string, scope: string): string {

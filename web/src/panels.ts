@@ -5,7 +5,8 @@ import type { Palette } from "./colour";
 import type { Earlier } from "./earlier";
 import { byUrgency, isEvent, spanOf, type FindingRow } from "./findings";
 import { emptySlot, type Slot } from "./requests";
-import type { MetricJson, StudyJson, TimeseriesJson } from "./types";
+import type { Joined } from "./groups";
+import type { HeatJson, MetricJson, StudyJson, TimeseriesJson } from "./types";
 import { panelKey, PANELS_AT_MOST, type PanelChoice, type View } from "./view";
 import type { TimeWindow } from "./time-window";
 
@@ -13,6 +14,10 @@ export interface Panel {
   choice: PanelChoice;
   key: string;
   slot: Slot<TimeseriesJson>;
+  /** Of a heat map, instead of the slot. */
+  heat: Slot<HeatJson>;
+  /** How the series of the slot were joined. */
+  joined: Joined;
   studies: Slot<StudyJson>;
   findings: FindingRow[];
   /** The same series earlier, where somebody compares. */
@@ -22,6 +27,17 @@ export interface Panel {
   /** Counts changes of the columns, for the chart. */
   version: number;
 }
+
+/** Where a panel's answer is. */
+export function slotOf(panel: Panel): Slot<unknown> {
+  return isHeat(panel.choice) ? panel.heat : panel.slot;
+}
+
+export function isHeat(choice: PanelChoice): boolean {
+  return choice.scope === HEAT;
+}
+
+export const HEAT = "heat";
 
 /** A panel of the first view, and the metric that must have been measured for it. */
 interface Candidate {
@@ -65,21 +81,24 @@ export class Panels {
       const panel = had.get(key);
       had.delete(key);
       if (panel) return Object.assign(panel, { choice });
-      return { choice, key, slot: emptySlot<TimeseriesJson>(), studies: emptySlot<StudyJson>(), findings: [], earlier: emptySlot<TimeseriesJson>(), alone: "", version: 0 };
+      return { choice, key, slot: emptySlot<TimeseriesJson>(), heat: emptySlot<HeatJson>(), joined: "", studies: emptySlot<StudyJson>(), findings: [], earlier: emptySlot<TimeseriesJson>(), alone: "", version: 0 };
     });
     return [...had.keys()];
   }
 
   add(metric: MetricJson): void {
+    this.addChoice(choiceOf(metric));
+  }
+
+  addChoice(choice: PanelChoice): void {
     const choices = this.choices;
-    const choice = choiceOf(metric);
     const there = choices.findIndex((one) => panelKey(one) === panelKey(choice));
     if (there >= 0) {
       this.address.change({ focus: there }, false);
-      this.say(`${metric.name} is shown already, as panel ${there + 1}.`);
+      this.say(`${choice.metric} is shown already, as panel ${there + 1}.`);
     } else if (choices.length >= PANELS_AT_MOST) {
-      const remove = `Remove one first (x removes panel ${this.address.view.focus + 1}), then add ${metric.name}.`;
-      this.say(`Five panels are the most: more than that and none can be read. ${remove}`, true);
+      const remove = `Remove one first (x removes panel ${this.address.view.focus + 1}), then add ${choice.metric}.`;
+      this.say(`Twelve panels are the most: more than that and none can be read. ${remove}`, true);
     } else this.address.change({ panels: [...choices, choice], focus: choices.length });
   }
 
@@ -126,7 +145,7 @@ export class Panels {
   }
 
   metricOf(choice: PanelChoice): MetricJson | undefined {
-    return this.metrics.find((one) => one.name === choice.metric && (!choice.scope || one.scope === choice.scope));
+    return this.metrics.find((one) => one.name === choice.metric && (!choice.scope || isHeat(choice) || one.scope === choice.scope));
   }
 
   /** What the list of containers may be sorted by. */
@@ -169,7 +188,7 @@ export class Panels {
 
   /** Dashes tell apart what has one colour: they follow from all series that are drawn. */
   giveColours(): void {
-    this.palette.arrange(this.list.flatMap((panel) => panel.slot.value?.series ?? []));
+    this.palette.arrange(this.list.flatMap((panel) => (isHeat(panel.choice) ? [] : panel.slot.value?.series ?? [])));
     for (const one of this.list) one.version += 1;
   }
 }

@@ -35,7 +35,7 @@ export class Selection {
 
   /** None chosen: the busiest are drawn. */
   clear(): void {
-    this.address.change({ containers: [], hidden: [], only: "" });
+    this.address.change({ containers: [], hidden: [], only: "", who: "" });
   }
 
   /** Which series of an answer are shown. What is shown alone leaves a panel as it is that does not have it. */
@@ -62,6 +62,6 @@ export class Selection {
   }
 
   private choose(containers: string[]): void {
-    this.address.change({ containers, only: "" });
+    this.address.change({ containers, only: "", by: "", who: "" });
   }
 }

@@ -2,6 +2,7 @@
 
 import { matters, type FindingRow } from "./findings";
 import { brief, quantity, shorten } from "./format";
+import type { Joined } from "./groups";
 import { bounds, newestAt, newestReadings, oneEach, places } from "./series";
 import { minute, tellTimes, within, zone, type Span } from "./time";
 import type { SeriesJson, TimeseriesJson } from "./types";
@@ -15,6 +16,8 @@ export interface Telling {
   utc: boolean;
   /** Names have their node beside them. */
   many: boolean;
+  /** How its series were added up; empty: each stands alone. */
+  joined?: Joined;
 }
 
 export function sentence(answer: TimeseriesJson, found: FindingRow[], telling: Telling): string {
@@ -47,7 +50,7 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const end = newestAt(answer, rows);
   if (!first || end === null) return `At the end none of them is there; ${top}`;
   const sum = rows.reduce((total, row) => total + (row.value ?? 0), 0);
-  const total = ADDS_UP.has(unit) && rows.length > 1 ? `; the ${rows.length} drawn together ${quantity(sum, unit)}` : "";
+  const total = ADDS_UP.has(unit) && rows.length > 1 ? `; ${telling.joined === "sum" ? `all ${rows.length}` : `the ${rows.length} drawn`} together ${quantity(sum, unit)}` : "";
   const leads = rows.length > 1 ? "leads with" : "is at";
   return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${leads} ${quantity(first.value, unit)}${total}; ${top}`;
 }

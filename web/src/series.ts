@@ -60,6 +60,12 @@ export function bounds(answer: TimeseriesJson, shown: (series: SeriesJson) => bo
   return high === -Infinity ? null : { low, high };
 }
 
+export function boundsOfStack(time: readonly number[], columns: readonly (readonly Value[])[], span: Span): Bounds | null {
+  const [first, last] = places(time, span);
+  const high = Math.max(...columns.flatMap((column) => column.slice(first, last + 1).filter((value) => value !== null)), -Infinity);
+  return high === -Infinity ? null : { low: 0, high };
+}
+
 /** The range of the y axis: from zero unless all values are far above it, with some room at the top. */
 export function axisRange(found: Bounds | null, limit: number | null): [number, number] {
   if (!found) return [0, 1];

@@ -156,6 +156,14 @@ export function renderSpan(span: Span, utc: boolean): string {
   return `${moment(span.from, utc)} - ${same ? clock(span.to, utc) : moment(span.to, utc)} ${zone(utc, span.to)}`;
 }
 
+/** The same where there is little room: no year, no zone, seconds only of a few minutes. */
+export function briefSpan(span: Span, utc: boolean): string {
+  const cut = span.to - span.from < 600 ? 8 : 5;
+  const [from, to] = [clock(span.from, utc).slice(0, cut), clock(span.to, utc).slice(0, cut)];
+  const days = [day(span.from, utc).slice(5), day(span.to, utc).slice(5)];
+  return days[0] === days[1] ? `${days[0]} ${from} - ${to}` : `${days[0]} ${from} - ${days[1]} ${to}`;
+}
+
 /** A duration for people: "15 min", "1.5 h", "3 d". */
 export function duration(seconds: number): string {
   const rows: [number, string][] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];

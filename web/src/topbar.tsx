@@ -1,11 +1,12 @@
 /** The top bar: node, range, live state, search, findings, export and display options. */
 
+import { WAY_BACK } from "./cluster/view";
 import { EARLIER } from "./earlier";
 import { Finder, type Item } from "./finder";
 import { plain, quantity } from "./format";
 import type { Model } from "./model";
 import { nextTheme } from "./theme";
-import { CHOICES, duration, isSpan, renderLength, renderSpan, zone, type Range } from "./time";
+import { briefSpan, CHOICES, duration, isSpan, renderLength, renderSpan, zone, type Range } from "./time";
 import type { Theme } from "./view";
 
 export function TopBar({ model }: { model: Model }) {
@@ -16,6 +17,7 @@ export function TopBar({ model }: { model: Model }) {
   return (
     <header class="top">
       <h1>nodescope</h1>
+      {!model.source.offline && (instance.value?.cluster || wayBack()) && <a class="button" href={`/cluster${wayBack()}`}>cluster</a>}
       <NodeName model={model} />
       {instance.value?.to != null && <RangeChoice model={model} />}
       {instance.value?.to != null && <LiveBadge model={model} />}
@@ -29,16 +31,26 @@ export function TopBar({ model }: { model: Model }) {
         {studying && count === 0 ? "studying ..." : `${count} finding${count === 1 ? "" : "s"}`}
       </button>
       {!model.source.offline && <button type="button" title="requests and limits that fit (r)" onClick={() => model.openSheet("rightsize")}>right-sizing</button>}
+      <button type="button" title="saved views (v)" onClick={() => model.openSheet("views")}>views</button>
       <button type="button" title="export, copy as (e)" onClick={() => model.openSheet("export")}>export</button>
       <button type="button" title="times in UTC, or in the time zone of this computer (u)" aria-pressed={view.utc} onClick={() => model.address.change({ utc: !view.utc }, false)}>times: {zone(view.utc, model.time.newest || 0)}</button>
-      <button type="button" title="theme (t)" onClick={() => model.address.change({ theme: nextTheme(view.theme) }, false)}>{THEME_WORDS[view.theme]}</button>
+      <button type="button" title="light or dark, or as this computer has it (t)" onClick={() => model.address.change({ theme: nextTheme(view.theme) }, false)}>{THEME_WORDS[view.theme]}</button>
       <button type="button" title="keys (?)" aria-label="? keys" onClick={() => model.openSheet("help")}>?</button>
       </span>
     </header>
   );
 }
 
-const THEME_WORDS: Record<Theme, string> = { system: "light or dark: automatic", light: "light", dark: "dark" };
+/** The page of many nodes as it was left, where somebody came from there. */
+function wayBack(): string {
+  try {
+    return sessionStorage.getItem(WAY_BACK) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+const THEME_WORDS: Record<Theme, string> = { system: "colours: auto", light: "colours: light", dark: "colours: dark" };
 
 /** Files that cannot be read: said although there are others. */
 function Problems({ model }: { model: Model }) {
@@ -76,14 +88,14 @@ function RangeChoice({ model }: { model: Model }) {
   return (
     <span class="range">
       <select aria-label="time range" value={current} onChange={(event) => choose(event.currentTarget.value)}>
-        {!known && <option value={current}>{isSpan(range) ? `${duration(span.to - span.from)}, fixed` : `last ${current}`}</option>}
+        {!known && <option value={current}>{isSpan(range) ? duration(span.to - span.from) : `last ${current}`}</option>}
         {CHOICES.map((choice) => <option key={choice.label} value={word(choice.range)}>{choice.label}</option>)}
       </select>
       <select class="compare" aria-label="compare with" value={String(model.view.compare)} onChange={(event) => model.address.change({ compare: Number(event.currentTarget.value) })}>
         {EARLIER.map((one) => <option key={one.seconds} value={String(one.seconds)}>{one.seconds ? `with ${one.label}` : "compare"}</option>)}
         {!EARLIER.some((one) => one.seconds === model.view.compare) && <option value={String(model.view.compare)}>with {duration(model.view.compare)} before</option>}
       </select>
-      <span class="faint when">{renderSpan(span, model.view.utc)}</span>
+      <button type="button" class="plain when" title={`${renderSpan(span, model.view.utc)}\nchoose from and to (d)`} onClick={() => model.openSheet("time")}>{briefSpan(span, model.view.utc)}</button>
     </span>
   );
 }

@@ -1,15 +1,18 @@
 /** The view: everything a person chose, and its text in the URL's hash. The two are converted without loss. */
 
-import { isSpan, parseLength, parseMoment, renderLength, renderMoment, type Range } from "./time";
+import { isSpan, parseLength, parseMoment, renderLength, renderMoment, type Range, type Span } from "./time";
 
 export type Theme = "system" | "light" | "dark";
-export type Drawer = "" | "findings" | "studies";
+export type Drawer = "" | "findings" | "studies" | "why";
+/** How containers are added up; empty: each alone. */
+export type Grouping = "" | "namespace" | "workload" | "node";
+export const GROUPINGS: readonly Grouping[] = ["", "namespace", "workload", "node"];
 /** A sheet that a link may open. */
 export type LinkedSheet = "" | "rightsize";
 
 export interface PanelChoice {
   metric: string;
-  /** Empty means containers. */
+  /** Empty means containers; `heat` a heat map of them. */
   scope: string;
   /** Empty unless a dashboard gave one. */
   title: string;
@@ -24,6 +27,14 @@ export interface View {
   only: string;
   /** Seconds: a line of so much earlier is drawn beside each; 0: none. */
   compare: number;
+  /** Sums of groups instead of single containers. */
+  by: Grouping;
+  /** The span whose changes the drawer explains. */
+  why: Span | null;
+  /** The container whose page is shown. */
+  who: string;
+  /** By panel: a line that somebody drew. */
+  thresholds: Readonly<Record<string, number>>;
   /** The incident that was chosen last. */
   incident: string;
   sort: string;
@@ -43,7 +54,7 @@ export interface View {
   utc: boolean;
 }
 
-export const PANELS_AT_MOST = 5;
+export const PANELS_AT_MOST = 12;
 
 export const EMPTY: View = {
   range: null,
@@ -52,6 +63,10 @@ export const EMPTY: View = {
   hidden: [],
   only: "",
   compare: 0,
+  by: "",
+  why: null,
+  who: "",
+  thresholds: {},
   incident: "",
   /** Empty: by the first metric that the server lists. */
   sort: "",
@@ -81,6 +96,10 @@ export function encode(view: View): string {
   put("hidden", view.hidden.join(","));
   put("only", view.only);
   put("compare", view.compare ? renderLength(view.compare) : "");
+  put("by", view.by);
+  put("why", view.why ? `${renderMoment(view.why.from)}/${renderMoment(view.why.to)}` : "");
+  put("who", view.who);
+  put("threshold", Object.entries(view.thresholds).map(([key, value]) => `${key}=${value}`).join(","));
   put("incident", view.incident);
   put("sort", view.sort, EMPTY.sort);
   put("group", view.grouped ? "workload" : "");
@@ -113,7 +132,7 @@ function encodePanel(panel: PanelChoice): string {
 }
 
 const OWN_KEYS = new Set(
-  "range from to panels containers hidden only compare incident sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
+  "range from to panels containers hidden only compare by why who threshold incident sort group search namespace qos labels node focus drawer sheet study finding theme tz dashboard".split(" "),
 );
 
 /** The view that a hash names, and what of it was not understood. Other parameters are returned as well: they are a dashboard's variables. */
@@ -130,6 +149,10 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
     hidden: list("hidden"),
     only: text("only"),
     compare: parseLength(text("compare")) ?? 0,
+    by: GROUPINGS.find((one) => one === text("by")) ?? "",
+    why: decodeSpan(text("why")),
+    who: text("who"),
+    thresholds: decodeThresholds(list("threshold")),
     incident: text("incident"),
     sort: text("sort") || EMPTY.sort,
     grouped: text("group") === "workload",
@@ -139,7 +162,7 @@ export function decode(hash: string): { view: View; dashboard: string; rest: Rec
     labels: text("labels"),
     node: text("node"),
     focus: Math.min(Math.max(Math.trunc(Number(text("focus") || 1)) - 1 || 0, 0), PANELS_AT_MOST - 1),
-    drawer: drawer === "findings" || drawer === "studies" ? drawer : "",
+    drawer: drawer === "findings" || drawer === "studies" || drawer === "why" ? drawer : "",
     sheet: text("sheet") === "rightsize" ? "rightsize" : "",
     study: text("study") || EMPTY.study,
     finding: text("finding"),
@@ -157,6 +180,16 @@ function decodeRange(range: string, from: string, to: string): Range | null {
   if (range === "all") return { all: true };
   const last = parseLength(range);
   return last === null ? null : { last };
+}
+
+function decodeSpan(text: string): Span | null {
+  const [from, to] = text.split("/").map(parseMoment);
+  return from != null && to != null && to > from ? { from, to } : null;
+}
+
+function decodeThresholds(texts: string[]): Record<string, number> {
+  const rows = texts.map((text) => [text.slice(0, text.lastIndexOf("=")), Number(text.slice(text.lastIndexOf("=") + 1))] as const);
+  return Object.fromEntries(rows.filter(([key, value]) => key && Number.isFinite(value)));
 }
 
 /** Why a range of the address is not the one that is shown; empty where it is. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { curl, duckdb, promql, python } from "../src/copy";
+import { alertRule, curl, duckdb, promql, python } from "../src/copy";
 import { csv, csvCell, fileName } from "../src/export";
 import { sparkPath } from "../src/spark";
 import { answer } from "./answers";
@@ -44,4 +44,19 @@ describe("CSV", () => {
 describe("sparks", () => {
   it("a gap lifts the pen", () => expect(sparkPath([1, 2, null, 3, 4], 40, 10).match(/M/g)).toHaveLength(2));
   it("one value is no curve", () => expect(sparkPath([1, null], 40, 10)).toBe(""));
+});
+
+describe("a threshold as an alert", () => {
+  const containers = [{ id: "a", lives: ["a"], pod: "web-1", container: "web", namespace: "shop" }];
+
+  it("is a rule that Prometheus reads", () => {
+    const rule = alertRule({ metric: "memory", scope: "", containers, span: { from: 0, to: 1 }, origin: "" }, 5e8, "bytes");
+    expect(rule).toContain("- alert: MemoryAbove");
+    expect(rule).toContain(`expr: 'container_memory_usage_bytes{pod=~"web-1", container=~"web"} > 500000000'`);
+    expect(rule).toContain("for: 5m");
+  });
+
+  it("is nothing where the metric is not on /metrics", () => {
+    expect(alertRule({ metric: "cpu.user", scope: "cpu", containers: [], span: { from: 0, to: 1 }, origin: "" }, 1, "s")).toBeNull();
+  });
 });

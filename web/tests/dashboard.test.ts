@@ -28,8 +28,8 @@ describe("dashboards", () => {
 
   it.each([
     [{ ...BOARD, schema_version: 2 }, "accepted: 1"],
-    [{ ...BOARD, panels: [] }, "one to five"],
-    [{ ...BOARD, panels: Array(6).fill({ metric: "cpu" }) }, "6 panels"],
+    [{ ...BOARD, panels: [] }, "one to twelve"],
+    [{ ...BOARD, panels: Array(13).fill({ metric: "cpu" }) }, "13 panels"],
     [{ ...BOARD, panles: [] }, 'no key "panles"'],
     [{ ...BOARD, time_range: { range: "soon" } }, "time_range"],
     [[], "not an object"],

@@ -8,7 +8,7 @@ const CHANGE = { workload: "cache", container: "cache-1/redis", metric: "memory_
 function incident(weight: number, more: Partial<IncidentJson> = {}): IncidentJson {
   return {
     sentence: "It was killed.", kind: "oom_kill", node: "n", resource: "memory", causes: [CHANGE], victims: [], victims_count: 0, from: 1000, to: 1600, over: true, confidence: 0.9, weight,
-    share: null, limit: null, limit_before: null, killed: 1600, kills: 1, image_before: "", image_after: "", new: false, ...more,
+    share: null, limit: null, limit_before: null, killed: 1600, kills: 1, image_before: "", image_after: "", new: false, notes: [], ...more,
   };
 }
 

@@ -111,19 +111,44 @@ describe("the window", () => {
 });
 
 describe("panels", () => {
-  it("are added, moved and removed, five at most, one at least", () => {
+  it("are added, moved and removed, twelve at most, one at least", () => {
     const { model } = makeModel(METRICS);
     model.panels.metrics = METRICS;
-    for (const name of ["threads", "pressure_memory", "a"]) model.panels.add(metric(name));
-    expect(model.view.panels?.map((one) => one.metric)).toEqual(["cpu", "memory", "pressure_cpu", "threads", "pressure_memory"]);
-    expect(model.notice).toContain("Five panels are the most");
+    const more = ["d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    for (const name of [...more, "m"]) model.panels.add(metric(name));
+    expect(model.view.panels?.map((one) => one.metric)).toEqual(["cpu", "memory", "pressure_cpu", ...more]);
+    expect(model.notice).toContain("Twelve panels are the most");
     model.panels.add(metric("cpu"));
     expect(model.notice).toBe("cpu is shown already, as panel 1.");
     model.panels.move(0, 1);
     model.panels.replace(0, metric("b"));
     expect(model.view.panels?.slice(0, 2).map((one) => one.metric)).toEqual(["b", "cpu"]);
-    for (let count = 0; count < 6; count += 1) model.panels.remove(0);
-    expect(model.view.panels?.map((one) => one.metric)).toEqual(["pressure_memory"]);
+    for (let count = 0; count < 13; count += 1) model.panels.remove(0);
+    expect(model.view.panels?.map((one) => one.metric)).toEqual(["l"]);
+  });
+});
+
+describe("sums of groups", () => {
+  it("take the place of single containers, and are not streamed", async () => {
+    const { model, page, source } = makeModel(METRICS, { live: true });
+    page.location.hash = "#by=namespace&panels=cpu,memory_peak";
+    model.start();
+    await settled();
+    const [cpu, peak] = model.panels.list;
+    expect(source.requested).toContain("groups cpu namespace");
+    expect(cpu?.joined).toBe("sum");
+    expect(cpu?.slot.value?.series.map((one) => one.id)).toEqual(["group:shop"]);
+    // What is not read of all containers at once stays as it is.
+    expect(source.requested).toContain("timeseries memory_peak");
+    expect(peak?.joined).toBe("");
+    expect(source.requested).not.toContain("study cpu");
+  });
+
+  it("end where a container is chosen", () => {
+    const { model } = makeModel(METRICS);
+    model.address.change({ by: "namespace" });
+    model.toggleContainer(container("a", "web/a", 0, 1));
+    expect(model.view.by).toBe("");
   });
 });
 

@@ -71,6 +71,11 @@ export class FakeSource implements Source {
   compare = () => this.answer("compare", { sentence: "It rose.", differences: [], looked_at: "", not_looked_at: [] });
   rightsize = () => this.answer("rightsize", this.sizes);
 
+  eventsOf = () => this.answer("story", { events: [], truncated: false });
+  changes = () => this.answer("changes", { sentence: "", from: 0, to: 1, before_from: 0, bucket_seconds: 1, containers: 0, pairs: 0, unseen: [], changes: [] });
+  groups = ({ metric, group }: { metric: string; group: string }) => this.answer(`groups ${metric} ${group}`, { metric, unit: "cores", join: "sum" as const, group: "namespace" as const, bucket_seconds: 5, time: [0, 5], total: 1, groups: [{ key: "shop", name: "shop", node: "n", containers: 2, mean: [1, 2] }] });
+  heat = ({ metric }: { metric: string }) => this.answer(`heat ${metric}`, { metric, bucket_seconds: 5, time: [], total: 0, rows: [] });
+
   live(_: unknown, listener: LiveListener): () => void {
     this.listeners.push(listener);
     return () => void (this.closed += 1);

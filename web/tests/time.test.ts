@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clamp, duration, parseLength, parseMoment, renderLength, renderMoment, renderSpan, resolve, shift, tick, zoom } from "../src/time";
+import { briefSpan, clamp, duration, parseLength, parseMoment, renderLength, renderMoment, renderSpan, resolve, shift, tick, zoom } from "../src/time";
 
 describe("lengths", () => {
   it("reads what the API reads", () => {
@@ -76,5 +76,14 @@ describe("windows", () => {
 
   it("lengths in words", () => {
     expect([0, 0.5, 5, 90, 5400, 200000].map(duration)).toEqual(["0 s", "500 ms", "5 s", "1.5 min", "1.5 h", "2.31 d"]);
+  });
+});
+
+describe("a span where there is little room", () => {
+  it("has the second day only where it differs, and seconds only of a few minutes", () => {
+    const at = Date.parse("2026-02-02T01:00:00Z") / 1000;
+    expect(briefSpan({ from: at, to: at + 3600 }, true)).toBe("02-02 01:00 - 02:00");
+    expect(briefSpan({ from: at - 7200, to: at }, true)).toBe("02-01 23:00 - 02-02 01:00");
+    expect(briefSpan({ from: at, to: at + 90 }, true)).toBe("02-02 01:00:00 - 01:01:30");
   });
 });

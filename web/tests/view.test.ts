@@ -8,6 +8,10 @@ const FULL: View = {
   hidden: ["5e217139b9d4"],
   only: "8daf00040d57",
   compare: 86400,
+  by: "workload",
+  why: { from: 1794798700, to: 1794798800.5 },
+  who: "8daf00040d57",
+  thresholds: { ":cpu": 0.8, "gpu:gpu.utilization": 90 },
   incident: "oom_kill.cache.1794793875",
   sort: "memory",
   grouped: true,
@@ -40,13 +44,13 @@ describe("the URL is the state", () => {
   });
 
   it("is not broken by a hand-written one", () => {
-    const { view, rest } = decode("#range=soon&from=x&to=y&focus=99&theme=pink&panels=a,b,c,d,e,f,g&drawer=all&sheet=all&pod=web&%E0%A4%A");
+    const { view, rest } = decode("#range=soon&from=x&to=y&focus=99&theme=pink&panels=a,b,c,d,e,f,g,h,i,j,k,l,m&drawer=all&sheet=all&pod=web&%E0%A4%A");
     expect(view.range).toBeNull();
-    expect(view.focus).toBe(4);
+    expect(view.focus).toBe(11);
     expect(view.theme).toBe("system");
     expect(view.drawer).toBe("");
     expect(view.sheet).toBe("");
-    expect(view.panels).toHaveLength(5);
+    expect(view.panels).toHaveLength(12);
     expect(rest["pod"]).toBe("web");
   });
 

@@ -155,16 +155,24 @@ def test_studies_of_anything_have_an_answer_or_a_reason(
 def test_the_document_names_every_path(asker: Asker) -> None:
     """What the contract promises is in the document, each with its refusals."""
     assert {path.removeprefix("/api/") for path in PATHS} == {
+        "annotations",
+        "changes",
+        "cluster/compare",
+        "cluster/wall",
+        "cluster/workloads",
         "compare",
         "containers",
         "events",
         "export",
         "filters",
+        "groups",
         "health",
+        "heat",
         "incidents",
         "instance",
         "live",
         "metrics",
+        "minutes",
         "node",
         "rightsize",
         "scan/{study}",
@@ -173,5 +181,6 @@ def test_the_document_names_every_path(asker: Asker) -> None:
         "summary",
         "timeseries",
         "workloads",
+        "wrong",
     }
     assert asker.json("/openapi.json") == DOCUMENT

@@ -1,6 +1,5 @@
 """A container over all its lives: one row, one curve, one count; filters reach every answer."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +18,6 @@ from nodescope.use.viewer.live import LiveListener, follow_lives, status_of
 
 HOUR = {"range": "all"}
 LOOP = "migrator"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An hour of ten containers: one is killed for memory, one restarts again and again."""
-    return write_demo(tmp_path_factory.mktemp("whole") / "demo", containers=10, hours=1.0)
-
-
-@pytest.fixture(scope="module")
-def hour(folder: Path) -> Iterator[Asker]:
-    with Asker(folder) as asker:
-        yield asker
-
-
-@pytest.fixture(scope="module")
-def parquet(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The files themselves, as a table `samples`."""
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(
-            f"CREATE TABLE samples AS SELECT * FROM read_parquet('{folder}/dt=*/identifier=*/*.parquet',"
-            " hive_partitioning = true, union_by_name = true)"
-        )
-        yield connection
 
 
 def one(rows: list[dict[str, Any]], word: str) -> dict[str, Any]:

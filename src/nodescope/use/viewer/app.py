@@ -11,12 +11,29 @@ from nodescope.base.text import clean_text, nearest_name
 from nodescope.serve.gate import Admits, Gate
 from nodescope.serve.json_response import make_error
 from nodescope.use.answers.refusal import Refused
-from nodescope.use.viewer import routes_charts, routes_compare, routes_facts, routes_streams, shapes
+from nodescope.use.viewer import (
+    routes_charts,
+    routes_compare,
+    routes_facts,
+    routes_notes,
+    routes_streams,
+    routes_swept,
+    shapes,
+)
 from nodescope.use.viewer.front import Front, guard
 from nodescope.use.viewer.gate import refuse_method
+from nodescope.use.viewer.many import routes_cluster
 from nodescope.use.viewer.request import Responses, Viewer
 
-ROUTERS = (routes_facts.router, routes_charts.router, routes_compare.router, routes_streams.router)
+ROUTERS = (
+    routes_facts.router,
+    routes_charts.router,
+    routes_compare.router,
+    routes_cluster.router,
+    routes_swept.router,
+    routes_notes.router,
+    routes_streams.router,
+)
 
 REFUSALS: Responses = {
     status: {"model": shapes.ErrorJson, "description": words}
@@ -85,4 +102,4 @@ def add_refusals(api: FastAPI) -> None:
             paths = " ".join(name for name in known if name.startswith("/api/"))
             hint = f"did you mean {near}?" if near else ""
             return make_error(404, "not found", f"no {clean_text(path, 80)}; there are: {paths}", hint)
-        return refuse_method(request.method)
+        return refuse_method(request.method, "GET, POST" if path == "/api/annotations" else "GET")

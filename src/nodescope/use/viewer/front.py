@@ -15,7 +15,7 @@ from typing import Literal
 
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope import __version__
@@ -49,9 +49,11 @@ NOT_LOADED = (NodescopeError, ImportError, OSError, MemoryError)
 class Front:
     """The page at once; questions as soon as what answers them is loaded."""
 
-    def __init__(self, load: Callable[[], ASGIApp], static: Path = STATIC) -> None:
+    def __init__(self, load: Callable[[], ASGIApp], static: Path = STATIC, home: str = "/") -> None:
         self._load = load
         self._static = static
+        self._home = home
+        """Where / leads: to the page of many nodes, where there is no data of one node here."""
         self._app: ASGIApp | None = None
         self._starting: asyncio.Task[ASGIApp] | None = None
         self._questions = 0
@@ -74,7 +76,7 @@ class Front:
             return
         if is_question(scope["path"]):
             with self._counted():
-                await (await self._wake())(scope, receive, send)
+                await (await self.wake())(scope, receive, send)
         else:
             await (await self._answer_small(scope))(scope, receive, send)
 
@@ -93,9 +95,12 @@ class Front:
             return refuse_method(scope["method"])
         if scope["path"] in PROBES:
             return make_health(self.answers)
+        if scope["path"] == "/" and self._home != "/":
+            # The browser takes the view behind # along.
+            return RedirectResponse(self._home, headers={"Cache-Control": "no-cache"})
         return await run_in_threadpool(serve_page, scope["path"], self._static)
 
-    async def _wake(self) -> ASGIApp:
+    async def wake(self) -> ASGIApp:
         """What answers; where it cannot be loaded, the refusal that says why. The next question tries again."""
         if self._app is not None:
             return self._app

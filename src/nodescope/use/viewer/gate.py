@@ -39,6 +39,6 @@ def holds_data(path: str) -> bool:
     return path not in PROBES and (path.startswith("/api/") or path == "/openapi.json")
 
 
-def refuse_method(method: str) -> Response:
-    detail = f"{clean_text(method, 20)} is not accepted here; accepted: GET"
-    return make_error(405, "refused", detail, headers={"Allow": "GET"})
+def refuse_method(method: str, accepted: str = "GET") -> Response:
+    detail = f"{clean_text(method, 20)} is not accepted here; accepted: {accepted}"
+    return make_error(405, "refused", detail, headers={"Allow": accepted})

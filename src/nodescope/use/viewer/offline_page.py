@@ -42,7 +42,7 @@ from nodescope.use.viewer.page import STATIC
 from nodescope.use.viewer.routes_facts import answer_filters, answer_studies
 
 PLACE = '<script type="application/json" id="nodescope-data">null</script>'
-# As many as the page has panels.
+# A file of more would be slow to open.
 METRICS_MOST = 5
 CARDS_MOST = 5
 # Unless metrics are named: the first of these that the node has.
@@ -136,9 +136,7 @@ def read_page(static: Path) -> str:
 
 def choose_metrics(nodes: Sequence[ServedNode], metrics: Sequence[str]) -> list[str]:
     if len(metrics) > METRICS_MOST:
-        raise too_much(
-            f"{len(metrics)} metrics; accepted: up to {METRICS_MOST}, as many as the page has panels"
-        )
+        raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one file")
     for metric in metrics:
         resolve(nodes, metric)
     if metrics:

@@ -20,6 +20,8 @@ NOT_BUILT = """<!doctype html>
 <a href="/api/containers">/api/containers</a>, <a href="/api/metrics">/api/metrics</a>,
 <a href="/openapi.json">/openapi.json</a>.</p></body></html>
 """
+# The page of a node is also at /: where many nodes are behind other viewers, / leads to theirs.
+PAGES = {"/": "index.html", "/node": "index.html", "/cluster": "cluster.html"}
 # Not every machine knows these; a script of the wrong type is not run.
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -36,9 +38,9 @@ def find_file(static: Path, name: str) -> Path | None:
 
 def serve_page(path: str, static: Path = STATIC) -> Response:
     """A file of the build; anything else that is no file of it is not found."""
-    name = path.strip("/") or "index.html"
+    name = PAGES.get(path) or path.strip("/")
     file = find_file(static, name)
-    if file is None and name == "index.html":
+    if file is None and name in PAGES.values():
         return HTMLResponse(NOT_BUILT, headers={"Cache-Control": "no-cache"})
     if file is None:
         shown = clean_text(path, 80)

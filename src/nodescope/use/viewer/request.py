@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -40,6 +40,10 @@ from nodescope.use.viewer.question import (
     parse_span,
     split_words,
 )
+
+if TYPE_CHECKING:
+    from nodescope.base.clock import Clock
+    from nodescope.use.cluster.gatherer import Gatherer
 
 # Answers being made at once: DuckDB uses all cores for one as well.
 WORKERS = 4
@@ -82,6 +86,10 @@ class Viewer:
     static: Path = STATIC
     compare: Compare | None = None
     """The same function that agents ask; who starts the viewer connects it."""
+    cluster: "tuple[Gatherer, Clock] | None" = None
+    """What gathers from many nodes, where there are some; and the clock that their page goes by."""
+    has_others: bool = False
+    """Whether nodes behind other viewers are among them."""
     memory_totals: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By node: the newest file when it was read, and bytes."""
     listeners: int = 0
@@ -245,6 +253,7 @@ def stamp(question: ViewerRequest, request: Request) -> str:
         if key not in ("from", "to", "range"):
             digest.update(f"\n{key}={value}".encode("utf-8", "replace"))
     for node in question.view.nodes:
+        digest.update("".join(note.id for note in node.notes).encode())
         for entry in node.catalog.select(question.span.from_ms - 120_000, question.span.to_ms):
             digest.update(f"\n{entry.path}:{entry.size_bytes}".encode("utf-8", "replace"))
     return f'"{digest.hexdigest()[:32]}"'

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from nodescope.use.answers.container_table import list_containers
@@ -13,6 +13,7 @@ from nodescope.use.answers.incidents.explain import MOST_INCIDENTS
 from nodescope.use.answers.incidents.json_form import render_incidents
 from nodescope.use.answers.node_summary.sentence import render_summaries
 from nodescope.use.answers.node_summary.summary import summarize_nodes
+from nodescope.use.answers.node_summary.wrongs import read_wrongs, render_wrongs
 from nodescope.use.answers.over_lives.table import list_whole_containers
 from nodescope.use.answers.overview import read_overview
 from nodescope.use.answers.ranked.workload_ranking import rank_workloads
@@ -44,6 +45,7 @@ from nodescope.use.viewer.request import (
     Wanted,
     Words,
 )
+from nodescope.use.viewer.routes_streams import open_cards
 
 ROWS_MOST = 1000
 # Incidents of a node: as many as a page has cards.
@@ -118,11 +120,28 @@ async def events(
 
 @router.get("/api/incidents", response_model=shapes.IncidentsJson, responses=NOT_MODIFIED)
 async def incidents(
-    answer: Answer, *, containers: Words, most: Annotated[int, Query(ge=1, le=CARDS_MOST)] = MOST_INCIDENTS
+    answer: Answer,
+    viewer: Served,
+    request: Request,
+    *,
+    containers: Words,
+    most: Annotated[int, Query(ge=1, le=CARDS_MOST)] = MOST_INCIDENTS,
 ) -> Response:
+    """At once; for who accepts text/event-stream as `cards` events, each a WrongJson, whenever something is new."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return open_cards(viewer, request.query_params.get("node", ""), most)
+
     def make(question: ViewerRequest) -> Json:
         ids = question.choose_ids(containers)
         return render_incidents(list_incidents(question.view, question.span, ids, question.check, most))
+
+    return await answer(make)
+
+
+@router.get("/api/wrong", response_model=shapes.WrongJson, responses=NOT_MODIFIED)
+async def wrong(answer: Answer) -> Response:
+    def make(question: ViewerRequest) -> Json:
+        return render_wrongs(read_wrongs(question.view, question.check))
 
     return await answer(make)
 

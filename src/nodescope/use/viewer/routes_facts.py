@@ -25,7 +25,7 @@ from nodescope.use.viewer.live import status_of
 from nodescope.use.viewer.question import POINTS_MOST
 from nodescope.use.viewer.request import NodeName, Served, Viewer, make_json, work
 
-PANELS_MOST = 5
+PANELS_MOST = 12
 PROBLEMS_SHOWN = 50
 # Values of one label that a filter offers.
 VALUES_SHOWN = 100
@@ -100,6 +100,7 @@ def answer_instance(viewer: Viewer) -> Json:
             "studies": STUDIES_MOST,
         },
         "problems": problems[:PROBLEMS_SHOWN],
+        "cluster": len(names) > 1 or viewer.has_others,
     }
 
 

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from nodescope.base.clock import SystemClock
 from nodescope.serve.json_response import make_error
 from nodescope.serve.turns import TurnMissed
 from nodescope.use.answers.containers import Life
@@ -17,6 +18,7 @@ from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.export_data import Extract, stream_extract
+from nodescope.use.viewer.incident_stream import CardWatch, stream_cards
 from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
 from nodescope.use.viewer.offline_page import make_page
 from nodescope.use.viewer.question import choose_lives, split_words
@@ -84,6 +86,18 @@ async def live(viewer: Served, *, metric: Words, containers: Words, node: NodeNa
         metrics = split_words(metric) or ["cpu"]
         listener = await run_in_threadpool(make_listener, viewer, metrics, containers, node)
         return LiveResponse(stream(viewer.folders, listener, lambda: viewer.stopping), stack.pop_all().close)
+
+
+def open_cards(viewer: Viewer, node: str, most: int) -> Response:
+    """A page that listens for cards counts as one that follows the live tail."""
+    if viewer.listeners >= LISTENERS_MOST:
+        detail = f"at most {LISTENERS_MOST} pages are told what is new"
+        return make_error(503, "too many listeners", detail, "close another page")
+    # A name that is none is refused before anything is sent.
+    viewer.view(node)
+    viewer.listeners += 1
+    events = stream_cards(viewer, CardWatch(node, most, SystemClock()), lambda: viewer.stopping)
+    return LiveResponse(events, lambda: forget_listener(viewer))
 
 
 def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], node: str) -> LiveListener:

@@ -69,6 +69,8 @@ class InstanceJson(BaseModel):
     containers: int
     limit: LimitsJson
     problems: list[ProblemJson]
+    cluster: bool = False
+    """Whether this viewer has a page of many nodes, /cluster."""
 
 
 class PeakJson(BaseModel):
@@ -347,7 +349,7 @@ class StudyJson(BaseModel):
 
 class EventJson(BaseModel):
     at: float
-    kind: Literal["start", "exit", "oom", "restart"]
+    kind: Literal["start", "exit", "oom", "restart", "note"]
     container: str
     name: str
     node: str
@@ -357,6 +359,18 @@ class EventJson(BaseModel):
 class EventsJson(BaseModel):
     events: list[EventJson]
     truncated: bool
+
+
+class AnnotationJson(BaseModel):
+    """A note about a node's data; `at` is in epoch seconds."""
+
+    id: str
+    at: float
+    text: str
+
+
+class AnnotationsJson(BaseModel):
+    annotations: list[AnnotationJson]
 
 
 class IncidentChangeJson(BaseModel):
@@ -395,6 +409,7 @@ class IncidentJson(BaseModel):
     image_before: str
     image_after: str
     new: bool
+    notes: list[str]
 
 
 class NodeIncidentsJson(BaseModel):
@@ -415,6 +430,56 @@ class NodeIncidentsJson(BaseModel):
 
 class IncidentsJson(BaseModel):
     nodes: list[NodeIncidentsJson]
+
+
+class NodeFindingJson(BaseModel):
+    """What the watcher found, at the newest moment of its life; times in epoch seconds."""
+
+    id: str
+    key: str
+    kind: str
+    severity: str
+    state: str
+    node: str
+    onset: float
+    born: float
+    updated: float
+    sentence: str
+    advice: str
+    confirmed: float | None
+    ended: float | None
+    namespace: str
+    workload: str
+    pod: str
+    container: str
+    container_id: str
+    device: str
+    pod_uid: str
+    cause: str
+    victims: list[str]
+    victims_count: int
+    time_to_limit_seconds: float | None
+    evidence: dict[str, float | int | str | bool | None]
+    times: int
+    is_learned: bool
+    feedback: str
+    silenced: str
+    revision: int
+
+
+class NodeWrongJson(BaseModel):
+    """What is wrong on a node, the worst first; incidents where no watcher has told of anything."""
+
+    node: str
+    sentence: str
+    newest: float
+    watched: bool
+    findings: list[NodeFindingJson]
+    incidents: list[NodeIncidentsJson]
+
+
+class WrongJson(BaseModel):
+    nodes: list[NodeWrongJson]
 
 
 class ContainerNeedJson(BaseModel):
@@ -591,3 +656,79 @@ class LiveStatusJson(BaseModel):
     lag_seconds: float | None
     at: float | None
     """The time of the newest sample of any series; null where there is none."""
+
+
+class ShiftJson(BaseModel):
+    """One metric of one container, in the range and before it; null where it was not there."""
+
+    container: str
+    name: str
+    namespace: str | None
+    workload: str
+    node: str
+    metric: str
+    unit: str
+    before: float | None
+    after: float | None
+    before_curve: Numbers
+    after_curve: Numbers
+    sentence: str
+
+
+class ShiftsJson(BaseModel):
+    """The largest changes first; `pairs` is how many containers times metrics were compared."""
+
+    sentence: str
+    from_: float = Field(alias="from")
+    to: float
+    before_from: float
+    bucket_seconds: float
+    containers: int
+    pairs: int
+    unseen: list[str]
+    """Nodes that recorded nothing before the range."""
+    changes: list[ShiftJson]
+
+
+class GroupSumJson(BaseModel):
+    key: str
+    name: str
+    node: str
+    containers: int
+    mean: Numbers
+
+
+class GroupsJson(BaseModel):
+    """Sums by namespace, workload or node; of shares of time (`join` is max) the largest of the group."""
+
+    metric: str
+    unit: str
+    join: Literal["sum", "max"]
+    group: Literal["namespace", "workload", "node"]
+    bucket_seconds: float
+    time: list[float]
+    total: int
+    groups: list[GroupSumJson]
+
+
+class HeatRowJson(BaseModel):
+    """A container's share of its limit; of the node where it has none; of time where that is what was measured."""
+
+    id: str
+    name: str
+    namespace: str | None
+    node: str
+    of: Literal["limit", "node", "time"]
+    whole: float | None
+    kills: int
+    share: Numbers
+
+
+class HeatJson(BaseModel):
+    """The most harmed first."""
+
+    metric: str
+    bucket_seconds: float
+    time: list[float]
+    total: int
+    rows: list[HeatRowJson]

@@ -1,0 +1,94 @@
+"""
+/api/incidents as server-sent events: what a page needs for its cards, whenever it has changed.
+
+A `cards` event carries for every node what its watcher found and the incidents
+of the last hour of its data. The newest findings are looked for every five
+seconds, incidents, which cost more, every minute. A comment goes out now
+and then: a proxy must not think the connection dead.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from nodescope.base.clock import Clock
+from nodescope.base.errors import NodescopeError
+from nodescope.base.time_range import TimeRange
+from nodescope.serve.turns import TurnMissed
+from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.json_form import render_incidents
+from nodescope.use.answers.node_summary.wrongs import INCIDENT_MS, read_wrongs, render_wrongs
+from nodescope.use.answers.snapshots import View
+from nodescope.use.answers.wire import Json, render_json
+from nodescope.use.viewer.live import render_event
+from nodescope.use.viewer.request import Viewer
+
+PERIOD_SECONDS = 5.0
+INCIDENTS_NS = 60_000_000_000
+COMMENT_EVERY = 3
+
+
+@dataclass(slots=True)
+class CardWatch:
+    """What one page was sent last, and when incidents were looked for."""
+
+    node: str
+    most: int
+    clock: Clock
+    sent: bytes = b""
+    _incidents: dict[str, list[Json]] = field(default_factory=dict)
+    _looked_mono_ns: int | None = None
+
+    def look(self, view: View) -> bytes | None:
+        """The event, where something in it is new."""
+        content = render_wrongs(read_wrongs(view))
+        self._look_for_incidents(view)
+        for node in content["nodes"]:
+            node["incidents"] = self._incidents.get(node["node"], [])
+        # The newest sample is of another second each time, which is no news.
+        stamped = [{**node, "newest": 0} for node in content["nodes"]]
+        seen = render_json({"nodes": stamped})
+        if seen == self.sent:
+            return None
+        self.sent = seen
+        return render_event("cards", content)
+
+    def _look_for_incidents(self, view: View) -> None:
+        now_ns = self.clock.mono_ns()
+        if self._looked_mono_ns is not None and now_ns - self._looked_mono_ns < INCIDENTS_NS:
+            return
+        self._looked_mono_ns = now_ns
+        to_ms = view.snapshot.to_ms
+        if to_ms is None:
+            return
+        found = render_incidents(list_incidents(view, TimeRange(to_ms - INCIDENT_MS, to_ms), most=self.most))
+        self._incidents = {}
+        for one in found["nodes"]:
+            self._incidents.setdefault(one["node"], []).append(one)
+
+
+async def stream_cards(
+    viewer: Viewer, watch: CardWatch, is_stopping: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Until the page leaves or the server stops; a look takes a turn as every answer does."""
+    yield b"retry: 2000\n\n"
+    turn = 0
+    while not is_stopping():
+        event = await take_look(viewer, watch)
+        if event:
+            yield event
+        turn += 1
+        if turn % COMMENT_EVERY == 0:
+            yield b": still here\n\n"
+        await asyncio.sleep(PERIOD_SECONDS)
+
+
+async def take_look(viewer: Viewer, watch: CardWatch) -> bytes | None:
+    """None where others come first, or where there is nothing to look at yet: the next look is soon."""
+    try:
+        async with viewer.turns.take():
+            return await run_in_threadpool(lambda: watch.look(viewer.view(watch.node)))
+    except (TurnMissed, NodescopeError):
+        return None
