@@ -30,13 +30,13 @@ lint: setup ## ruff, formatting, hadolint, mypy for Linux and macOS, tsc, the bu
 
 fast: setup ## the tests that need nothing but files
 	@tools/web test
-	@$(PY) -m pytest -n auto -m "not real and not soak and not vm" $(ARGS)
+	@tools/test-phase fast "not real and not soak and not vm" auto $(ARGS)
 
 real: setup ## the tests with real servers, real cgroups, real processes
 	@tools/test-parts
-	@tools/test-real "real and not quiet" 3 $(ARGS)
+	@tools/test-phase real "real and not quiet" 3 $(ARGS)
 	@tools/test-parts wait
-	@tools/test-real "real and quiet" 2 $(ARGS)
+	@tools/test-phase real "real and quiet" 2 $(ARGS)
 
 # Each run of pytest adds why it skipped what; the last line counts them.
 test: export SKIPPED_TESTS_FILE := $(CURDIR)/artifacts/skipped

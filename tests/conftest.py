@@ -62,7 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """For tools/test-real: the tests that failed, one in a line."""
+    """For tools/test-phase: the tests that failed, one in a line."""
     path = os.environ.get("FAILED_TESTS_FILE")
     if path:
         stats = terminalreporter.stats

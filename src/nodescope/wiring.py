@@ -40,15 +40,17 @@ from nodescope.collect.sources import BATCH_SOURCES, CALL_SOURCES
 from nodescope.fpga.tracker import FpgaTracker
 from nodescope.hold.memory_budget import MemoryBudget
 from nodescope.hold.ring import Ring
+from nodescope.keep.annotation_file import add_annotation
 from nodescope.keep.archiver import ArchivePlan, Archiver
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder, clean_identifier
 from nodescope.keep.retention import build_limits
 from nodescope.keep.session import Session, render_time
-from nodescope.kube.account import Access, find_account
+from nodescope.kube.account import Access, KubeAccount, find_account
 from nodescope.kube.client import Client
 from nodescope.publish.agent_http import Agent, build_app
-from nodescope.publish.annotation import Annotator
+from nodescope.publish.annotated_object import LeaseObject, NodeObject
+from nodescope.publish.annotation import AnnotationCounters, Annotator, AnnotatorThread
 from nodescope.publish.annotation_content import (
     AnnotationContent,
     build_fpga_content,
@@ -58,6 +60,10 @@ from nodescope.publish.annotation_content import (
 from nodescope.publish.live import Live
 from nodescope.publish.scrape import Scrape
 from nodescope.publish.self_metrics import Obituaries, SelfMetrics, read_resident_bytes
+from nodescope.publish.tell.alert_sender import AlertSender, name_alerts_file
+from nodescope.publish.tell.alert_servers import build_alert_senders, check_alertmanager
+from nodescope.publish.tell.pod_event_sender import FILE_NAME as EVENTS_FILE
+from nodescope.publish.tell.pod_event_sender import PodEventSender
 from nodescope.publish.textfile import TextfileFolder
 from nodescope.publish.workload_content import build_workloads_content
 from nodescope.serve.allocator import give_back_memory
@@ -71,6 +77,8 @@ SPARE_DESCRIPTORS = 512
 COLLECT_OBJECTS = 10_000
 # What may be written to this node's annotations.
 ANNOTATIONS = ("fpga", "window", "workloads")
+# Those that change all the time, or are long.
+LEASED = ("window", "workloads")
 # CAP_* numbers of linux/capability.h, with what each gives us.
 CAPABILITIES = {
     "CAP_DAC_READ_SEARCH": (2, "files of other users when not root"),
@@ -152,6 +160,12 @@ def check_annotate(settings: Settings) -> None:
             raise SettingsRejected(f"annotate = {word!r} is not accepted; accepted: {', '.join(ANNOTATIONS)}")
 
 
+def check_tellers(settings: Settings) -> None:
+    if settings.kubernetes_events and not settings.watch:
+        raise SettingsRejected("kubernetes_events tells what the watcher finds: it needs watch = true")
+    check_alertmanager(settings)
+
+
 def read_page_bytes(root: Path) -> int:
     """This machine's page size; a fixture node says its own."""
     described = root.parent / "node.toml"
@@ -189,10 +203,14 @@ class Parts:
     agent: Agent
     run_id: str
     archiver: Archiver | None = None
-    annotator: Annotator | None = None
+    annotator: AnnotatorThread | None = None
     """Writes this node's annotations, where there is an account that may."""
     watcher: Watcher | None = None
     """Looks for what is wrong, unless settings say not to."""
+    events: PodEventSender | None = None
+    """Tells it as Events of pods, where settings say so and there is an account."""
+    alerts: tuple[AlertSender, ...] = ()
+    """Tell it to Alertmanagers, one each."""
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -212,6 +230,7 @@ def build_parts(
     node = settings.node or socket.gethostname()
     fpga = FpgaTracker(clock, settings.fpga_window_seconds, settings.fpga_bitstream_seconds)
     check_annotate(settings)
+    check_tellers(settings)
     access = find_access(loaded, environment)
     perf = PerfRequests(clock)
     context = build_context(settings)
@@ -257,8 +276,15 @@ def build_parts(
     }
     annotator = None
     if access.account and settings.annotate:
-        chosen = [contents[word] for word in settings.annotate]
-        annotator = Annotator(Client(access.account), node, chosen, clock, own.annotation)
+        chosen = {word: contents[word] for word in settings.annotate}
+        annotator = build_annotators(access.account, settings, node, chosen, clock, own.annotation)
+    events = None
+    if watcher and access.account and settings.kubernetes_events:
+        events = PodEventSender(Client(access.account), watcher.store, clock, own.pod_events)
+    elif settings.kubernetes_events:
+        own.pod_events.reason = access.absent
+    alerts = build_alert_senders(settings, watcher.store, clock) if watcher else ()
+    own.alerts = tuple(one.counters for one in alerts)
     return Parts(
         node,
         loaded,
@@ -272,6 +298,27 @@ def build_parts(
         run_id,
         annotator=annotator,
         watcher=watcher,
+        events=events,
+        alerts=alerts,
+    )
+
+
+def build_annotators(
+    account: KubeAccount,
+    settings: Settings,
+    node: str,
+    contents: Mapping[str, AnnotationContent[Any]],
+    clock: Clock,
+    counters: AnnotationCounters,
+) -> AnnotatorThread:
+    """What changes often goes to a Lease, the rest to the Node."""
+    at_node = NodeObject(Client(account), node)
+    at_lease = LeaseObject(at_node, settings.lease_namespace or account.namespace, clock)
+    leased = [content for word, content in contents.items() if settings.lease and word in LEASED]
+    others = [content for content in contents.values() if content not in leased]
+    places = ((at_node, others), (at_lease, leased))
+    return AnnotatorThread(
+        [Annotator(place, chosen, clock, counters) for place, chosen in places if chosen], clock
     )
 
 
@@ -325,8 +372,13 @@ def connect_archive(parts: Parts, environment: Mapping[str, str]) -> None:
     parts.archiver = archiver
     parts.sampler.connect(archiver)
     parts.own.archive = archiver.status
+    parts.agent = replace(parts.agent, annotate=partial(add_annotation, folder.path))
     if parts.watcher:
         parts.watcher.store.path = folder.path / FILE_NAME
+    if parts.events:
+        parts.events.ledger.path = folder.path / EVENTS_FILE
+    for sender in parts.alerts:
+        sender.ledger.path = folder.path / name_alerts_file(sender.counters.address)
 
 
 def build_agent_app(parts: Parts) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -43,11 +44,16 @@ def test_sources_that_changed_since_are_noticed_without_node(tmp_path: Path) -> 
     (copy / "tools/web").write_bytes((ROOT / "tools/web").read_bytes())
     (copy / "src/nodescope/use/viewer").mkdir(parents=True)
     (copy / "src/nodescope/use/viewer/static").symlink_to(STATIC)
-    (copy / "web/src").mkdir(parents=True)
-    for name in ("index.html", "export.html", "vite.config.ts", "tsconfig.json", "package-lock.json"):
+    shutil.copytree(ROOT / "web/src", copy / "web/src")
+    for name in (
+        "index.html",
+        "cluster.html",
+        "export.html",
+        "vite.config.ts",
+        "tsconfig.json",
+        "package-lock.json",
+    ):
         (copy / "web" / name).write_bytes((ROOT / "web" / name).read_bytes())
-    for file in (ROOT / "web/src").iterdir():
-        (copy / "web/src" / file.name).write_bytes(file.read_bytes())
     (copy / "web/src/model.ts").write_text("changed")
     done = look_without_node(tmp_path, copy)
     assert "the web page is older than its sources" in done.stderr

@@ -259,6 +259,7 @@ KNOWN_BY: dict[str, tuple[set[str], str]] = {
     ),
     "use/answers/node_summary/summary.py": ({"filesystem"}, "how full the node's disks are"),
     "use/answers/overview.py": ({"memory"}, "the node's tile shows its memory"),
+    "use/answers/swept/sheet.py": ({"pod"}, "a container's network is that of its pod"),
     "use/push/convention.py": (
         {"cpu", "disk", "filesystem", "machine", "memory", "network", "pod", "vmstat"},
         "OpenTelemetry's names for them",

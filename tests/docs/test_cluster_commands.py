@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,7 +43,8 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 def run(plane: ControlPlane, folder: Path, text: str, about: object) -> str:
     helm = Path(find_program("helm")).parent
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig(ADMIN)), "HELM_CACHE_HOME": str(folder)}
-    environment["PATH"] = f"{plane.tools}:{helm}:{os.environ['PATH']}"
+    ours = Path(sys.executable).parent
+    environment["PATH"] = f"{ours}:{plane.tools}:{helm}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=folder,

@@ -12,6 +12,7 @@ from nodescope.fpga.node_load import NodeLoad
 from nodescope.fpga.node_workloads import parse_workloads
 from nodescope.fpga.state import KEY, STATE_BYTES
 from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
+from nodescope.publish.annotated_object import NodeObject
 from nodescope.publish.annotation import AnnotationCounters, Annotator
 from nodescope.publish.annotation_content import build_fpga_content, build_window_content, differs, read_load
 from nodescope.publish.workload_content import build_workloads_content
@@ -57,7 +58,11 @@ class Scene:
         self.tracker = FpgaTracker(self.clock)
         client: Any = node
         self.annotator = Annotator(
-            client, "n", [build_fpga_content(self.tracker)], self.clock, AnnotationCounters(), lambda: chance
+            NodeObject(client, "n"),
+            [build_fpga_content(self.tracker)],
+            self.clock,
+            AnnotationCounters(),
+            lambda: chance,
         )
 
     def use(self, usage_ms: float, bitstream: str = "") -> None:

@@ -390,12 +390,23 @@ class Settings:
 
     annotate: tuple[str, ...] = ("fpga",)
     """
-    What is written to this node's annotations: fpga, window, workloads, or nothing.
+    What is written for schedulers: fpga, window, workloads, or nothing.
 
     fpga is written from the first FPGA event on; window (20 s means and p95,
     health) always. On material change, at most every 10 s, at least every 60 s.
     workloads (what one pod of each uses, by name) is renewed every 5 minutes.
     """
+
+    lease: bool = True
+    """
+    Whether window and workloads are annotations of a Lease, node.NAME, in place of the Node.
+
+    A write of a Node is sent to everybody who watches nodes. Where the account may
+    not write Leases, the Node is written. fpga is always at the Node.
+    """
+
+    lease_namespace: str = ""
+    """The namespace of these Leases; empty for the account's own, or nodescope where it has none."""
 
     watch: bool = True
     """
@@ -403,6 +414,39 @@ class Settings:
 
     It takes at most 0.3 % of a core and 24 MiB at 100 containers. Findings are
     on /findings and /metrics, in the archive, and in findings.json of the data folder.
+    """
+
+    kubernetes_events: bool = False
+    """
+    Whether findings about pods are told as Events of these pods, for `kubectl describe pod`.
+
+    One for each finding and state, at most 25 at once and one every 12 s after that. The
+    account needs create and patch on events; the chart's policy narrows it to
+    pods of this node.
+    """
+
+    alertmanager_url: tuple[str, ...] = ()
+    """
+    Alertmanagers that are told what is worth a page, such as http://alertmanager:9093; repeat it for each of a cluster.
+
+    Findings that are kill or hurt are posted to /api/v2/alerts under the labels of our Prometheus
+    rules. While one is away they wait in the data folder.
+    """
+
+    alertmanager_token_file: Path | None = None
+    """A file with a bearer token for alertmanager_url; read again for every request."""
+
+    alertmanager_basic_file: Path | None = None
+    """A file with one line user:password for alertmanager_url; read again for every request."""
+
+    alertmanager_ca: Path | None = None
+    """The authority (PEM) of an Alertmanager with HTTPS; unset means those that the system trusts."""
+
+    alertmanager_resend_seconds: float = _bounded(60.0, least=1.0, most=3600.0)
+    """
+    How often an alert that still holds is sent again.
+
+    Less than Alertmanager's resolve_timeout (5 min unless changed), or it takes every alert for over in between.
     """
 
 

@@ -44,19 +44,16 @@ def pack_header(frame: Frame, before: Header | None = None) -> Header:
 
 
 def share_outcomes(outcomes: Mapping[str, Outcome], known: Mapping[str, Outcome]) -> Mapping[str, Outcome]:
-    """The known ones themselves when they say the same."""
-    if outcomes.keys() == known.keys() and all(
-        is_same(outcome, known[name]) for name, outcome in outcomes.items()
-    ):
-        return known
-    return outcomes
-
-
-def is_same(one: Outcome, other: Outcome) -> bool:
-    """But for the cost."""
-    return (
-        one.state == other.state
-        and one.reason == other.reason
-        and one.detail == other.detail
-        and one.note == other.note
-    )
+    """The known ones themselves when they say the same, but for the cost."""
+    if outcomes.keys() != known.keys():
+        return outcomes
+    for name, one in outcomes.items():
+        other = known[name]
+        if one is not other and (
+            one.state != other.state
+            or one.reason != other.reason
+            or one.detail != other.detail
+            or one.note != other.note
+        ):
+            return outcomes
+    return known

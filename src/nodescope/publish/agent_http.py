@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nodescope.base.clock import Clock, stopwatch_seconds
 from nodescope.base.errors import RequestRejected, SettingsRejected
+from nodescope.base.findings.annotation import Annotation, parse_annotation_request
 from nodescope.base.perf_requests import PerfRequests
 from nodescope.base.settings_load import LoadedSettings
 from nodescope.base.status import SamplerStatus
@@ -43,8 +45,8 @@ from nodescope.publish.findings_json import (
     FindingStream,
     StreamPlaces,
     answer_findings,
+    answer_post,
     find_watcher,
-    parse_feedback,
     wants_stream,
 )
 from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
@@ -108,6 +110,8 @@ class Agent:
     perf_requests: PerfRequests
     watcher: Watcher | None = None
     listeners: StreamPlaces = field(default_factory=StreamPlaces)
+    annotate: Callable[[Annotation], None] | None = None
+    """Keeps a note in the data folder; None where there is none."""
 
     def metrics(self, request: Request) -> Response:
         given = next((name for name in WINDOW_PARAMETERS if name in request.query_params), None)
@@ -188,6 +192,9 @@ class Agent:
             content["archive"] = asdict(self.own.archive())
         content["memory"] = asdict(self.own.memory()) if self.own.memory else None
         content["annotations"] = asdict(self.own.annotation) if self.own.annotation.keys else None
+        events = self.own.pod_events
+        content["kubernetes_events"] = asdict(events) if events.is_on or events.reason else None
+        content["alertmanagers"] = [asdict(one) for one in self.own.alerts]
         content["reader"] = self.reader
         content["watcher"] = asdict(self.watcher.status) if self.watcher else None
         content["connections"] = self.own.connections.describe()
@@ -210,16 +217,25 @@ class Agent:
         watcher = find_watcher(self.watcher)
         if EVENT_STREAM in request.headers.get("accept", ""):
             return FindingStream(watcher.store, request.headers.get("last-event-id", ""), self.listeners)
-        return make_json(answer_findings(watcher, self.node))
+        return make_json(answer_findings(watcher, self.node, self.clock.wall_ns() / 1e9))
 
     async def judge_finding(self, request: Request) -> Response:
-        """What a person says about a finding: {"id": ..., "verdict": "not_a_problem"}."""
+        """What a person says: {"id": ..., "verdict": "not_a_problem"}, {"silence": {...}} or {"end_silence": ID}."""
         watcher = find_watcher(self.watcher)
-        identity, verdict = parse_feedback(
-            await read_body(request.scope, request.receive, BODY_BYTES, BODY_SECONDS)
-        )
-        finding = watcher.store.judge(identity, verdict, self.clock.wall_ns() / 1e9)
-        return make_json(finding.to_json())
+        body = await read_body(request.scope, request.receive, BODY_BYTES, BODY_SECONDS)
+        return make_json(answer_post(watcher.store, body, self.clock.wall_ns() / 1e9))
+
+    async def add_note(self, request: Request) -> Response:
+        """{"text": "deployed 2.1 here", "at": EPOCH_SECONDS}; for who may not write the data folder, such as a viewer."""
+        body = await read_body(request.scope, request.receive, BODY_BYTES, BODY_SECONDS)
+        note = parse_annotation_request(body, self.clock.wall_ns() / 1e9)
+        if self.annotate is None:
+            raise RequestRejected("this agent keeps no data folder: archive = false")
+        try:
+            await run_in_threadpool(self.annotate, note)
+        except OSError as error:
+            raise RequestRejected(f"the note could not be kept: {error.strerror}") from error
+        return make_json(note.to_json())
 
     async def index(self, request: Request) -> Response:
         del request
@@ -232,6 +248,7 @@ class Agent:
             "/window?scope=container        any scope, any statistics",
             "/pods                          every pod's last seconds, for an autoscaler",
             "/findings                      what is wrong on this node; also as server-sent events",
+            "POST /annotations              a note about this moment of the data",
             "/status                        every source: ok, absent or failed, and why",
             "/healthz /readyz               probes",
             "POST /fpga/events              a report of FPGA usage",
@@ -259,6 +276,7 @@ def build_app(agent: Agent, token: Token | None) -> ASGIApp:
         Route("/live", agent.live),
         Route("/findings", agent.findings),
         Route("/findings", agent.judge_finding, methods=["POST"]),
+        Route("/annotations", agent.add_note, methods=["POST"]),
         Route("/fpga/events", intake, methods=["POST"]),
         Route("/", agent.index),
         Route("/", intake, methods=["POST"]),

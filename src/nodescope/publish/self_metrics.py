@@ -21,6 +21,8 @@ from nodescope.base.status import ArchiveStatus, MemoryStatus
 from nodescope.hold.ring import Ring
 from nodescope.publish.annotation import AnnotationCounters
 from nodescope.publish.finding_metrics import build_finding_families
+from nodescope.publish.tell.alert_sender import AlertCounters
+from nodescope.publish.tell.pod_event_sender import PodEventCounters
 from nodescope.serve.connections import Connections, build_families
 from nodescope.serve.prometheus_text import (
     Labels,
@@ -65,6 +67,9 @@ class SelfMetrics:
     user_labels: Labels = ()
     latency: dict[str, Histogram] = field(default_factory=dict)
     annotation: AnnotationCounters = field(default_factory=AnnotationCounters)
+    pod_events: PodEventCounters = field(default_factory=PodEventCounters)
+    alerts: tuple[AlertCounters, ...] = ()
+    """One for each Alertmanager."""
     connections: Connections = field(default_factory=Connections)
     """Those of the agent's server."""
     archive: Callable[[], ArchiveStatus] | None = None
@@ -83,6 +88,8 @@ class SelfMetrics:
             *self._tick_families(),
             *self._container_families(),
             *self._annotation_families(),
+            *self._event_families(),
+            *self._alert_families(),
             *self._cost_families(),
             *build_families(self.connections),
             *(archive_families(self.archive()) if self.archive else ()),
@@ -173,6 +180,28 @@ class SelfMetrics:
         yield build_labelled("nodescope_annotation_syncs_total", sentence, "outcome", outcomes)
         length = self.annotation.bytes
         yield build_single("nodescope_annotation_bytes", "Length of the annotations written last.", length)
+
+    def _event_families(self) -> Iterable[MetricFamily]:
+        events = self.pod_events
+        if not events.is_on:
+            return
+        sentence = "Events of Kubernetes about findings, by outcome."
+        outcomes = {"written": events.written, "refused": events.refused, "failed": events.failed}
+        yield build_labelled("nodescope_kubernetes_events_total", sentence, "outcome", outcomes)
+
+    def _alert_families(self) -> Iterable[MetricFamily]:
+        if not self.alerts:
+            return
+        outcomes = {
+            (one.address, word): getattr(one, word)
+            for one in self.alerts
+            for word in ("sent", "refused", "failed")
+        }
+        sentence = "Alerts that an Alertmanager took or refused, and requests that failed."
+        yield build_labelled("nodescope_alerts_total", sentence, ("server", "outcome"), outcomes)
+        sentence = "Findings of which an Alertmanager does not know yet what it should."
+        waiting = {one.address: one.waiting for one in self.alerts}
+        yield build_labelled("nodescope_alerts_waiting", sentence, "server", waiting)
 
     def _cost_families(self) -> Iterable[MetricFamily]:
         cpu_seconds, resident, ring = process_cpu_seconds(), read_resident_bytes(), self.ring.used_bytes

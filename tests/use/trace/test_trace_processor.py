@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from tests.use.trace.perfetto_engine import Engine, perfetto_engine
 from tests.use.trace.test_span_trace import ReadTrace, read_trace
-from tests.web.browsing import need_chromium
+from tests.web.browsing import running_chromium
 
 from nodescope.cli import main
 from nodescope.use.trace.trace_file import TraceFile
@@ -24,11 +24,8 @@ COUNTERS = "select t.name, c.ts, c.value from counter c join counter_track t on 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = need_chromium()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with running_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
