@@ -50,7 +50,7 @@ from nodescope.kube.account import Access, KubeAccount, find_account
 from nodescope.kube.client import Client
 from nodescope.publish.agent_http import Agent, build_app
 from nodescope.publish.annotated_object import LeaseObject, NodeObject
-from nodescope.publish.annotation import AnnotationCounters, Annotator, AnnotatorThread
+from nodescope.publish.annotation import AnnotationCounters, Annotator, AnnotatorTurns
 from nodescope.publish.annotation_content import (
     AnnotationContent,
     build_fpga_content,
@@ -67,6 +67,7 @@ from nodescope.publish.tell.pod_event_sender import PodEventSender
 from nodescope.publish.textfile import TextfileFolder
 from nodescope.publish.workload_content import build_workloads_content
 from nodescope.serve.allocator import give_back_memory
+from nodescope.serve.step_thread import StepThread
 from nodescope.serve.token import Token
 from nodescope.watch.finding_store import FILE_NAME, FindingStore
 from nodescope.watch.watcher import Watcher
@@ -203,7 +204,7 @@ class Parts:
     agent: Agent
     run_id: str
     archiver: Archiver | None = None
-    annotator: AnnotatorThread | None = None
+    annotator: AnnotatorTurns | None = None
     """Writes this node's annotations, where there is an account that may."""
     watcher: Watcher | None = None
     """Looks for what is wrong, unless settings say not to."""
@@ -211,6 +212,11 @@ class Parts:
     """Tells it as Events of pods, where settings say so and there is an account."""
     alerts: tuple[AlertSender, ...] = ()
     """Tell it to Alertmanagers, one each."""
+
+    def make_threads(self) -> list[StepThread]:
+        """Those that talk to servers, each in its own time."""
+        tellers = (self.events, *self.alerts, self.annotator)
+        return [teller.make_thread() for teller in tellers if teller is not None]
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -310,14 +316,14 @@ def build_annotators(
     contents: Mapping[str, AnnotationContent[Any]],
     clock: Clock,
     counters: AnnotationCounters,
-) -> AnnotatorThread:
+) -> AnnotatorTurns:
     """What changes often goes to a Lease, the rest to the Node."""
     at_node = NodeObject(Client(account), node)
     at_lease = LeaseObject(at_node, settings.lease_namespace or account.namespace, clock)
     leased = [content for word, content in contents.items() if settings.lease and word in LEASED]
     others = [content for content in contents.values() if content not in leased]
     places = ((at_node, others), (at_lease, leased))
-    return AnnotatorThread(
+    return AnnotatorTurns(
         [Annotator(place, chosen, clock, counters) for place, chosen in places if chosen], clock
     )
 

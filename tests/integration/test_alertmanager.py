@@ -131,11 +131,12 @@ def open_sender(store: FindingStore, data: Path, server: Alertmanager, **more: A
 
 @contextlib.contextmanager
 def sending(sender: AlertSender) -> Iterator[AlertSender]:
-    sender.start()
+    thread = sender.make_thread()
+    thread.start()
     try:
         yield sender
     finally:
-        sender.stop()
+        thread.stop()
 
 
 def test_an_alert_is_one_page_and_so_is_its_end_also_after_an_outage(tmp_path: Path) -> None:

@@ -54,15 +54,9 @@ def serve(parts: Parts) -> int:
         if parts.watcher:
             stack.callback(parts.watcher.stop)
             parts.watcher.start()
-        if parts.events:
-            stack.callback(parts.events.stop)
-            parts.events.start()
-        for sender in parts.alerts:
-            stack.callback(sender.stop)
-            sender.start()
-        if parts.annotator:
-            stack.callback(parts.annotator.stop)
-            parts.annotator.start()
+        for thread in parts.make_threads():
+            stack.callback(thread.stop)
+            thread.start()
         judge = partial(parts.agent.judge_probe, server.pulse)
         stack.enter_context(answer_probes(settings.probe_listen, judge))
         settle_process()

@@ -11,7 +11,6 @@ What is known stays while the server is away.
 """
 
 import random
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
 from nodescope.kube.client import Client
+from nodescope.serve.step_thread import GrowingPause, StepThread
 
 log = Log("kube")
 
@@ -108,28 +108,26 @@ class ObjectWatch:
     chance: Callable[[], float] = random.random
     state: WatchState = WatchState()
     _version: str = ""
-    _failures: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _pause: GrowingPause = field(init=False)
+    _thread: StepThread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pause = GrowingPause(FIRST_PAUSE_SECONDS, self.chance)
+        self._thread = StepThread("kube-watch", self.step, self.client, self.clock)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self.run, name="kube-watch", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        self.client.interrupt()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
+        self._thread.stop()
 
-    def run(self) -> None:
-        while not self._stop.is_set():
-            pause_seconds = self.step()
-            if pause_seconds and self.clock.wait_until(
-                self.clock.mono_ns() + round(pause_seconds * 1e9), self._stop
-            ):
-                break
-        self.client.close()
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_running
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._thread.stopped.is_set()
 
     def step(self) -> float:
         """One list or one watch; how long to wait before the next."""
@@ -140,22 +138,16 @@ class ObjectWatch:
         except KubernetesRefused as error:
             self._version = ""
             if error.status == GONE:
-                return self._pause()
+                return self._pause.grow(LONGEST_PAUSE_SECONDS)
             self._note("refused", str(error), error.status)
-            return self._pause(REFUSED_PAUSE_SECONDS)
+            return self._pause.grow(REFUSED_PAUSE_SECONDS)
         except (KubernetesAway, OSError) as error:
-            if self._stop.is_set():
+            if self._is_stopped:
                 return 0.0
             self._note("away", str(error))
             wanted_seconds = error.retry_after_seconds if isinstance(error, KubernetesAway) else None
-            return max(self._pause(), wanted_seconds or 0.0)
+            return max(self._pause.grow(LONGEST_PAUSE_SECONDS), wanted_seconds or 0.0)
         return 0.0
-
-    def _pause(self, longest_seconds: float = LONGEST_PAUSE_SECONDS) -> float:
-        """Doubling, with jitter: a thousand agents must not return at the same instant."""
-        seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
-        self._failures += 1
-        return seconds * (0.5 + self.chance() / 2)
 
     def _note(self, status: str, reason: str, http_status: int = 0) -> None:
         if (self.state.status, self.state.reason) != (status, reason):
@@ -194,16 +186,16 @@ class ObjectWatch:
         stream = self.client.stream(self.path, query, seconds + GRACE_SECONDS)
         self._current()
         for event in stream:
-            self._failures = 0
+            self._pause.reset()
             self._take(event)
-            if self._stop.is_set():
+            if self._is_stopped:
                 return
-        if self._stop.is_set():
+        if self._is_stopped:
             return
         if self.state.events == events and self.clock.mono_ns() - started_mono_ns < 1e9:
             # A watch that ends at once, again and again, must not become a busy loop.
             raise KubernetesAway("the watch ended as soon as it began")
-        self._failures = 0
+        self._pause.reset()
 
     def _take(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")

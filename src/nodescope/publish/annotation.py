@@ -11,7 +11,6 @@ for both; a server that is away costs nothing but the delay.
 """
 
 import random
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,9 +18,9 @@ from typing import Any
 from nodescope.base.clock import Clock
 from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
-from nodescope.kube.client import Client
 from nodescope.publish.annotated_object import LeaseObject, NodeObject
 from nodescope.publish.annotation_content import AnnotationContent
+from nodescope.serve.step_thread import GrowingPause, StepThread
 
 log = Log("annotation")
 
@@ -64,12 +63,14 @@ class Annotator:
     _written_mono_ns: int | None = None
     _written_keys: frozenset[str] = frozenset()
     _spacing_ratio: float = 1.0
-    _failures: int = 0
+    _pause: GrowingPause = field(init=False)
     _reason: str = ""
     """Why our newest attempt failed, or what its place has to say."""
 
     def __post_init__(self) -> None:
         self.counters.keys += tuple(content.key for content in self.contents)
+        # A server that has just started refuses for a moment what it will allow.
+        self._pause = GrowingPause(FIRST_PAUSE_SECONDS, self.chance)
 
     def step(self) -> float:
         """What is due now; how long to wait before looking again."""
@@ -79,11 +80,11 @@ class Annotator:
             self._write_if_due()
         except KubernetesAway as error:
             self._count_failure(str(error))
-            return max(self._pause(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
+            return max(self._pause.grow(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
         except KubernetesRefused as error:
             self._count_failure(self._explain(error))
-            return self._pause(REFUSED_PAUSE_SECONDS)
-        self._failures = 0
+            return self._pause.grow(REFUSED_PAUSE_SECONDS)
+        self._pause.reset()
         self._tell(self.place.note)
         return LOOK_SECONDS
 
@@ -104,12 +105,6 @@ class Annotator:
         if error.status == 401:
             return str(error)
         return f"{error}; the account needs {self.place.needs}"
-
-    def _pause(self, longest_seconds: float) -> float:
-        """Doubling: a server that has just started refuses for a moment what it will allow."""
-        seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
-        self._failures += 1
-        return seconds * (0.5 + self.chance() / 2)
 
     def _restore(self) -> None:
         """Before the first write: it would overwrite what an earlier run left."""
@@ -159,33 +154,20 @@ class Annotator:
 
 
 @dataclass(slots=True)
-class AnnotatorThread:
-    """Runs the annotators of one agent, which share a connection."""
+class AnnotatorTurns:
+    """The annotators of one agent, which share a connection and so a thread."""
 
     annotators: Sequence[Annotator]
     clock: Clock
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _due_ns: dict[int, int] = field(default_factory=dict)
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self.run, name="annotation", daemon=True)
-        self._thread.start()
+    def make_thread(self) -> StepThread:
+        return StepThread("annotation", self.step, self.annotators[0].place.client, self.clock)
 
-    def stop(self) -> None:
-        self._stop.set()
-        self._client.interrupt()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-
-    def run(self) -> None:
-        due_ns = {index: self.clock.mono_ns() for index in range(len(self.annotators))}
-        while not self._stop.is_set():
-            for index, annotator in enumerate(self.annotators):
-                if due_ns[index] <= self.clock.mono_ns():
-                    due_ns[index] = self.clock.mono_ns() + round(annotator.step() * 1e9)
-            self.clock.wait_until(min(due_ns.values()), self._stop)
-        self._client.close()
-
-    @property
-    def _client(self) -> Client:
-        return self.annotators[0].place.client
+    def step(self) -> float:
+        """Those that are due; how long until the next one is."""
+        for index, annotator in enumerate(self.annotators):
+            if self._due_ns.get(index, 0) <= self.clock.mono_ns():
+                pause_seconds = annotator.step()
+                self._due_ns[index] = self.clock.mono_ns() + round(pause_seconds * 1e9)
+        return max(0.0, (min(self._due_ns.values()) - self.clock.mono_ns()) / 1e9)

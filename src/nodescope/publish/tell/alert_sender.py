@@ -16,7 +16,6 @@ Alertmanager tells nobody.
 
 import json
 import random
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2s
@@ -29,6 +28,7 @@ from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.publish.tell.alert_form import ALERTS, AlertForm, was_page_worthy
 from nodescope.serve.http_client import HttpClient
+from nodescope.serve.step_thread import GrowingPause, StepThread
 from nodescope.watch.finding_store import FindingStore
 from nodescope.watch.told_ledger import ToldLedger
 
@@ -106,26 +106,13 @@ class AlertSender:
     chance: Callable[[], float] = random.random
     _sent: dict[str, float] = field(default_factory=dict)
     """By finding: when it was sent last, by this run."""
-    _failures: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _pause: GrowingPause = field(init=False)
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self.run, name="alerts", daemon=True)
-        self._thread.start()
+    def __post_init__(self) -> None:
+        self._pause = GrowingPause(FIRST_PAUSE_SECONDS, self.chance)
 
-    def stop(self) -> None:
-        self._stop.set()
-        self.client.interrupt()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-
-    def run(self) -> None:
-        self.ledger.load(self._now())
-        while not self._stop.is_set():
-            pause_ns = round(self.step() * 1e9)
-            self.clock.wait_until(self.clock.mono_ns() + pause_ns, self._stop)
-        self.client.close()
+    def make_thread(self) -> StepThread:
+        return StepThread("alerts", self.step, self.client, self.clock, lambda: self.ledger.load(self._now()))
 
     def _now(self) -> float:
         return self.clock.wall_ns() / 1e9
@@ -141,14 +128,15 @@ class AlertSender:
             self._send(due, now)
         except HttpFailed as error:
             self._count_failure(error.reason)
-            return self._pause(LONGEST_PAUSE_SECONDS)
+            return self._pause.grow(LONGEST_PAUSE_SECONDS)
         except AlertsRefused as error:
             self._count_failure(str(error))
-            return self._pause(REFUSED_PAUSE_SECONDS)
+            return self._pause.grow(REFUSED_PAUSE_SECONDS)
         finally:
             self.ledger.forget_all_but(one.id for one in self.store.recent())
             self.ledger.save()
-        self._failures = self.counters.waiting = 0
+        self._pause.reset()
+        self.counters.waiting = 0
         self.counters.reason = ""
         return LOOK_SECONDS
 
@@ -239,11 +227,6 @@ class AlertSender:
                 self.ledger.note(one.finding.id, asdict(one.note))
         known = self.ledger.notes
         self._sent = {identity: at for identity, at in self._sent.items() if identity in known}
-
-    def _pause(self, longest_seconds: float) -> float:
-        seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
-        self._failures += 1
-        return seconds * (0.5 + self.chance() / 2)
 
     def _count_failure(self, reason: str) -> None:
         self.counters.failed += 1

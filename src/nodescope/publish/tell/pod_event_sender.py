@@ -11,7 +11,6 @@ Many findings at once are sent in a burst of 25, and one every 12 s after that.
 """
 
 import random
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -23,6 +22,7 @@ from nodescope.base.log import Log
 from nodescope.kube.client import Client
 from nodescope.publish.tell.pace import SendPace
 from nodescope.publish.tell.pod_event import build_change, build_event, is_for_pods, name_event
+from nodescope.serve.step_thread import GrowingPause, StepThread
 from nodescope.watch.finding_store import FindingStore
 from nodescope.watch.told_ledger import ToldLedger
 
@@ -67,30 +67,18 @@ class PodEventSender:
     _pace: SendPace = field(init=False)
     _seen: int = -1
     """The store's revision at the last look after which nothing was left to tell."""
-    _failures: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _pause: GrowingPause = field(init=False)
 
     def __post_init__(self) -> None:
         self.counters.is_on = True
         self._pace = SendPace(self.clock, BURST, EVERY_SECONDS)
+        self._pause = GrowingPause(FIRST_PAUSE_SECONDS, self.chance)
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self.run, name="events", daemon=True)
-        self._thread.start()
+    def make_thread(self) -> StepThread:
+        return StepThread("events", self.step, self.client, self.clock, self._load)
 
-    def stop(self) -> None:
-        self._stop.set()
-        self.client.interrupt()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-
-    def run(self) -> None:
+    def _load(self) -> None:
         self.ledger.load(self.clock.wall_ns() / 1e9)
-        while not self._stop.is_set():
-            pause_ns = round(self.step() * 1e9)
-            self.clock.wait_until(self.clock.mono_ns() + pause_ns, self._stop)
-        self.client.close()
 
     def step(self) -> float:
         """Tells what is due; how long to wait before looking again."""
@@ -100,13 +88,13 @@ class PodEventSender:
             self._tell_all()
         except KubernetesAway as error:
             self._count_failure(str(error))
-            return max(self._pause(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
+            return max(self._pause.grow(LONGEST_PAUSE_SECONDS), error.retry_after_seconds or 0.0)
         except KubernetesRefused as error:
             self._count_failure(f"{error}; {REMEDY}")
-            return self._pause(REFUSED_PAUSE_SECONDS)
+            return self._pause.grow(REFUSED_PAUSE_SECONDS)
         finally:
             self.ledger.save()
-        self._failures = 0
+        self._pause.reset()
         self.counters.reason = ""
         return LOOK_SECONDS
 
@@ -172,11 +160,6 @@ class PodEventSender:
             if error.status != EXISTS:
                 raise
             self.client.patch(one, build_change(finding, count))
-
-    def _pause(self, longest_seconds: float) -> float:
-        seconds = min(longest_seconds, FIRST_PAUSE_SECONDS * (1 << min(self._failures, 10)))
-        self._failures += 1
-        return seconds * (0.5 + self.chance() / 2)
 
     def _count_failure(self, reason: str) -> None:
         self.counters.failed += 1

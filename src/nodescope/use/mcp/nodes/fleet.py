@@ -125,7 +125,7 @@ class Fleet:
         replies: Replies[Reply],
     ) -> None:
         async with turns:
-            # Said first: a process that stood still finds both deadlines passed at once, and this node was asked.
+            # Said first: a process that stood still finds both deadlines over, and this node was asked.
             replies.away[entry.node] = f"no answer within {deadline_seconds:g} s"
             replies.late[entry.node] = deadline_seconds
             with suppress(TimeoutError), anyio.fail_after(deadline_seconds):

@@ -7,7 +7,6 @@ nodes are listed now and then, and only in clusters with pods that ask for
 devices.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from nodescope.base.errors import KubernetesAway, KubernetesRefused
 from nodescope.base.log import Log
 from nodescope.kube.client import Client
 from nodescope.kube.watch import ListPages
+from nodescope.serve.step_thread import StepThread
 from nodescope.use.scheduler.devices.claims import read_key
 from nodescope.use.scheduler.devices.device_request import is_whole, parse_count
 
@@ -50,8 +50,7 @@ class NodeCapacities:
     reason: str = ""
     """Why the last list failed; empty when it did not."""
     _listed_mono_ns: int | None = None
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _thread: StepThread | None = None
 
     def find(self, node: str, resource: str) -> int | None:
         """None where the node has not been read."""
@@ -59,22 +58,17 @@ class NodeCapacities:
         return None if found is None else found.get(resource, 0)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self.run, name="capacities", daemon=True)
-        self._thread.start()
+        if self.client is not None:
+            self._thread = StepThread("capacities", self._look, self.client, self.clock)
+            self._thread.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        if self.client is not None:
-            self.client.interrupt()
         if self._thread is not None:
-            self._thread.join(timeout=5)
+            self._thread.stop()
 
-    def run(self) -> None:
-        while not self._stop.is_set():
-            self.step()
-            self.clock.wait_until(self.clock.mono_ns() + round(LOOK_SECONDS * 1e9), self._stop)
-        if self.client is not None:
-            self.client.close()
+    def _look(self) -> float:
+        self.step()
+        return LOOK_SECONDS
 
     def step(self) -> None:
         if self.client is None or not self._is_due():
