@@ -1,9 +1,11 @@
 """All nodes are asked at once and nobody is waited for; what they said is kept within bounds."""
 
+import pytest
 from tests.use.cluster.fake_nodes import END_MS, MINUTE_MS, FakeNode, Later, make_cluster, make_event
 
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.minutes.node_minutes import CELLS_MOST, CellRequest
+from nodescope.use.cluster.asked_node import parse_workload
 from nodescope.use.cluster.gatherer import AGAIN_SECONDS, GONE_SECONDS, PAUSE_SECONDS, ROUNDS_MOST
 from nodescope.use.cluster.grid import EVENTS_KEPT, MEASURED
 
@@ -155,3 +157,38 @@ def test_an_error_of_our_own_is_told_like_a_node_s() -> None:
     cluster.gatherer.want_cells(LAST_HOUR)
     reason = cluster.gatherer.describe(cluster.gatherer.states()["a"])
     assert reason == ("away", "its answer could not be read here: ZeroDivisionError")
+
+
+def test_workloads_of_a_node_that_came_back_are_asked_for_again() -> None:
+    node = FakeNode(away="gone")
+    cluster = make_cluster(a=node)
+    span = TimeRange(END_MS - 3_600_000, END_MS)
+    cluster.gatherer.want_cells(LAST_HOUR)
+    for _ in range(2):
+        known = cluster.gatherer.rank("cpu", span)
+        assert cluster.gatherer.copy_round(known) == ({}, 0, {"a": "gone"})
+    assert not node.ranked, "a node that is known to be away is not asked for more"
+    node.away = ""
+    cluster.clock.turn(PAUSE_SECONDS + 1)
+    cluster.gatherer.want_cells(LAST_HOUR)
+    assert cluster.gatherer.copy_round(cluster.gatherer.rank("cpu", span)) == ({"a": []}, 0, {})
+
+
+def test_an_error_of_our_own_ends_a_round_of_workloads() -> None:
+    class Broken(FakeNode):
+        def rank(self, metric: str, span: TimeRange) -> object:  # type: ignore[override]
+            raise ZeroDivisionError
+
+    gatherer = make_cluster(a=Broken()).gatherer
+    known = gatherer.rank("cpu", TimeRange(END_MS - 3_600_000, END_MS))
+    assert gatherer.copy_round(known) == (
+        {},
+        0,
+        {"a": "its answer could not be read here: ZeroDivisionError"},
+    )
+
+
+@pytest.mark.parametrize("used", ["nan", "inf", float("nan"), 1e999])
+def test_a_viewer_that_sends_no_number_is_refused(used: object) -> None:
+    with pytest.raises(ValueError, match="infinite"):
+        parse_workload({"name": "web", "over_span": used}, "cores")

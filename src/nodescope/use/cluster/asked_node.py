@@ -5,6 +5,7 @@ What a viewer sends is checked before it is kept: a node must not be able to
 fill the memory of all others' page, nor to break it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -171,13 +172,16 @@ def is_sound(found: NodeMinutes, wanted: CellsWanted) -> bool:
 
 
 def parse_workload(row: dict[str, object], unit: str) -> WorkloadOnNode:
+    used = float(str(row.get("over_span") or 0.0))
+    if not math.isfinite(used):
+        raise ValueError("no use is infinite")
     return WorkloadOnNode(
         clean_name(row.get("namespace")),
         clean_name(row["name"]),
         clean_text(str(row.get("kind") or ""), 40),
         int(str(row.get("pods") or 0)),
         int(str(row.get("restarts") or 0)),
-        float(str(row.get("over_span") or 0.0)),
+        used,
         unit,
     )
 

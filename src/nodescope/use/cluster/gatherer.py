@@ -73,6 +73,18 @@ class NodeRound(Generic[Reply]):
     replies: dict[str, Reply] = field(default_factory=dict)
     asking: set[str] = field(default_factory=set)
     away: dict[str, str] = field(default_factory=dict)
+    failed_ns: dict[str, int] = field(default_factory=dict)
+    """When those that are away could not answer, by the monotonic clock."""
+
+    def is_settled(self, node: str, heard_ns: int) -> bool:
+        """It has answered or is being asked; or it could not, and has not been heard of since."""
+        if node in self.replies or node in self.asking:
+            return True
+        return node in self.away and heard_ns <= self.failed_ns[node]
+
+    def give_up(self, node: str, reason: str, now_ns: int) -> None:
+        self.asking.discard(node)
+        self.away[node], self.failed_ns[node] = reason, now_ns
 
 
 class Gatherer:
@@ -214,10 +226,8 @@ class Gatherer:
             self.version += 1
 
     def _note_defect(self, state: AskedState, future: "Future[None]") -> None:
-        """An error that no node is to blame for: said like the others, and logged."""
-        if not future.cancelled() and (error := future.exception()):
-            log.warning("an answer could not be read", error=f"{type(error).__name__}: {error}")
-            self._note_failure(state, f"its answer could not be read here: {type(error).__name__}")
+        if (reason := explain_defect(future)) is not None:
+            self._note_failure(state, reason)
 
     # -- workloads ------------------------------------------------------------------
 
@@ -234,17 +244,18 @@ class Gatherer:
             self._rounds.move_to_end(key)
             fresh = []
             for name, entry in entries.items():
-                if name in known.replies or name in known.asking or name in known.away:
+                state = self._states.get(name, AskedState())
+                if known.is_settled(name, state.heard_ns):
                     continue
-                state = self._states.get(name)
-                reason = entry.reason or (state.reason if state else "")
-                if reason:
-                    known.away[name] = reason
+                if reason := entry.reason or state.reason:
+                    known.give_up(name, reason, self._clock.mono_ns())
                 else:
+                    known.away.pop(name, None)
                     known.asking.add(name)
                     fresh.append(entry)
         for entry in fresh:
-            self._executor(entry).submit(self._rank_one, entry, known, metric, span)
+            future = self._executor(entry).submit(self._rank_one, entry, known, metric, span)
+            future.add_done_callback(partial(self._note_rank_defect, entry.node, known))
         return known
 
     def _rank_one(
@@ -257,15 +268,23 @@ class Gatherer:
         try:
             rows = entry.backend.rank(metric, span)
         except (NodescopeError, OSError) as error:
-            with self._lock:
-                known.asking.discard(entry.node)
-                known.away[entry.node] = clean_text(str(error) or type(error).__name__, 300)
-                self.version += 1
+            self._note_no_rank(entry.node, known, clean_text(str(error) or type(error).__name__, 300))
             return
         with self._lock:
             known.asking.discard(entry.node)
             known.replies[entry.node] = rows
             self.version += 1
+
+    def _note_no_rank(self, node: str, known: NodeRound[list[WorkloadOnNode]], reason: str) -> None:
+        with self._lock:
+            known.give_up(node, reason, self._clock.mono_ns())
+            self.version += 1
+
+    def _note_rank_defect(
+        self, node: str, known: NodeRound[list[WorkloadOnNode]], future: "Future[None]"
+    ) -> None:
+        if (reason := explain_defect(future)) is not None:
+            self._note_no_rank(node, known, reason)
 
     def copy_round(
         self, known: NodeRound[list[WorkloadOnNode]]
@@ -277,3 +296,12 @@ class Gatherer:
     def close(self) -> None:
         for executor in (self._viewers, self._folders):
             executor.shutdown(wait=False, cancel_futures=True)
+
+
+def explain_defect(future: "Future[None]") -> str | None:
+    """An error that no node is to blame for: said like the others, and logged."""
+    error = None if future.cancelled() else future.exception()
+    if error is None:
+        return None
+    log.warning("an answer could not be read", error=f"{type(error).__name__}: {error}")
+    return f"its answer could not be read here: {type(error).__name__}"
