@@ -18,6 +18,7 @@ from nodescope import __version__
 from nodescope.base.errors import NodescopeError, SettingsRejected
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.commands.shared.meanings import MeaningFormatter
+from nodescope.commands.shared.usage_errors import reword
 from nodescope.commands.text.terminal import CleanStream
 
 # Command -> (module of `commands`, one line for --help). Modules are imported
@@ -86,7 +87,7 @@ class Parser(argparse.ArgumentParser):
             wrong = message.removeprefix("unrecognized arguments: ").split()[0]
             known = [option for action in self._actions for option in action.option_strings]
             message = f"no option {wrong}{hint_option(wrong.partition('=')[0], known)} ({self.prog} --help lists all)"
-        sys.stderr.write(f"{self.prog}: {message}\n")
+        sys.stderr.write(f"{self.prog}: {reword(self._actions, message)}\n")
         raise SystemExit(2)
 
 

@@ -81,3 +81,11 @@ def test_two_long_paths_stay_two() -> None:
     assert len(first) == len(second) == PATH_CHARACTERS
     assert shorten_path(long + "1") == first
     assert shorten_path("/system.slice/ssh.service") == "/system.slice/ssh.service"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("--prot", "--port"), ("--rooot", "--root"), ("mermoy", "memory"), ("qqqq", None)]
+)
+def test_the_nearest_name_is_the_one_that_was_meant(wrong: str, right: str | None) -> None:
+    """Two letters exchanged count as one slip: --prot is as far from --root by its letters alone."""
+    assert nearest_name(wrong, ["--root", "--port", "--report", "memory", "memory.max"]) == right

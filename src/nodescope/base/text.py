@@ -65,9 +65,19 @@ def shorten_path(path: str) -> str:
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str | None:
-    """The one known name a person most likely meant."""
-    close = get_close_matches(wrong, list(known), n=1, cutoff=0.6)
-    return close[0] if close else None
+    """The one known name a person most likely meant: of those that are close, one with two letters exchanged."""
+    close = get_close_matches(wrong, list(known), n=5, cutoff=0.6)
+    exchanged = (one for one in close if are_exchanged(wrong, one))
+    return next(exchanged, close[0] if close else None)
+
+
+def are_exchanged(wrong: str, right: str) -> bool:
+    """Whether two neighbouring letters are all that differs: the most frequent slip of fingers."""
+    differ = [place for place, (one, other) in enumerate(zip(wrong, right, strict=False)) if one != other]
+    if len(wrong) != len(right) or len(differ) != 2 or differ[1] != differ[0] + 1:
+        return False
+    first, second = differ
+    return (wrong[first], wrong[second]) == (right[second], right[first])
 
 
 def hint_nearest(wrong: str, known: Iterable[str]) -> str:
