@@ -17,7 +17,7 @@ from nodescope.use.cluster.asked_node import AskedNode, CellsWanted, RemoteNode
 from nodescope.use.cluster.gatherer import Gatherer
 from nodescope.use.nodes.directory import NodeEntry, StaticDirectory
 from nodescope.use.nodes.viewer_client import ViewerAccess, parse_address
-from nodescope.use.viewer.many.forward import Forwarder
+from nodescope.use.viewer.many.forward import FORWARDS_MOST, Forwarder
 
 pytestmark = pytest.mark.real
 
@@ -52,27 +52,31 @@ def serving(answer: Callable[[str], Said]) -> Iterator[tuple[str, list[tuple[str
         server.server_close()
 
 
-def ask(
-    url: str, *paths: str, token: str = "", headers: dict[str, str] | None = None
-) -> Sequence[httpx.Response]:
-    """Through a forwarder that knows this one viewer as node `n`; what is not forwarded is answered `here`."""
+@contextmanager
+def forwarding(url: str, token: str = "") -> Iterator[Forwarder]:
+    """One that knows this viewer as node `n`; what is not forwarded is answered `here`."""
     access = ViewerAccess(SystemClock(), 5.0, token=lambda: token)
     node: AskedNode = RemoteNode("n", parse_address(url), access)
     gatherer = Gatherer(StaticDirectory({"n": NodeEntry("n", node, url)}), SystemClock(), 5.0)
-    app = Forwarder(PlainTextResponse("here"), gatherer)
+    try:
+        yield Forwarder(PlainTextResponse("here"), gatherer)
+    finally:
+        gatherer.close()
+        node.close()
 
-    async def get_all() -> list[httpx.Response]:
+
+def ask(
+    url: str, *paths: str, token: str = "", headers: dict[str, str] | None = None
+) -> Sequence[httpx.Response]:
+    async def get_all(app: Forwarder) -> list[httpx.Response]:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://localhost", headers=headers
         ) as client:
             return [await client.get(path) for path in paths]
 
-    try:
-        return asyncio.run(get_all())
-    finally:
-        gatherer.close()
-        node.close()
+    with forwarding(url, token) as app:
+        return asyncio.run(get_all(app))
 
 
 def answer_with(said: Said) -> Callable[[str], Said]:
@@ -193,3 +197,35 @@ def test_what_is_no_answer_is_not_kept() -> None:
             with pytest.raises(NodescopeError):
                 node.read_minutes(CellsWanted(60_000, None, 3600.0))
             node.close()
+
+
+def test_pages_that_were_closed_before_their_answer_do_not_count() -> None:
+    """Their senders fail before the first byte; more of them than may be under way at once."""
+
+    async def send_nobody(message: object) -> None:
+        raise OSError("nobody is there")
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/timeseries",
+        "query_string": b"node=n",
+        "headers": [],
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+    }
+
+    async def close_many(app: Forwarder) -> list[httpx.Response]:
+        for _ in range(FORWARDS_MOST + 1):
+            with pytest.raises(Exception):  # noqa: B017 - whatever the server makes of it
+                await app(scope, receive, send_nobody)
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
+            return [await client.get("/api/timeseries?node=n")]
+
+    with serving(answer_with((200, "application/json", b"{}", {}))) as (url, _), forwarding(url) as app:
+        [answer] = asyncio.run(close_many(app))
+    assert answer.status_code == 200

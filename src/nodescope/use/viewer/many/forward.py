@@ -72,9 +72,20 @@ class Forwarder:
             return
         elif entry.reason:
             answer = make_error(503, "the node does not answer", entry.reason)
+        elif self._under_way >= FORWARDS_MOST:
+            answer = make_error(503, "too many questions", f"at most {FORWARDS_MOST} at once", "close a page")
+        elif not PATH.fullmatch(path):
+            answer = make_error(404, "not found", f"no {clean_text(path, 80)} that a node could be asked for")
         else:
-            rest = [(key, value) for key, value in query if key != "node"]
-            answer = await self._forward(entry.backend, node, path, rest, read_headers(scope))
+            # Until its last byte is sent, and however it ends: a page that was closed counts no more.
+            self._under_way += 1
+            try:
+                rest = [(key, value) for key, value in query if key != "node"]
+                forwarded = await self._forward(entry.backend, node, path, rest, read_headers(scope))
+                await forwarded(scope, receive, send)
+            finally:
+                self._under_way -= 1
+            return
         await answer(scope, receive, send)
 
     async def _forward(
@@ -85,25 +96,14 @@ class Forwarder:
         query: list[tuple[str, str]],
         given: Mapping[str, str],
     ) -> Response:
-        if not PATH.fullmatch(path):
-            return make_error(404, "not found", f"no {clean_text(path, 80)} that a node could be asked for")
-        if self._under_way >= FORWARDS_MOST:
-            return make_error(503, "too many questions", f"at most {FORWARDS_MOST} at once", "close a page")
-        self._under_way += 1
-        is_streamed = False
         try:
             head, lines = await to_thread.run_sync(
                 open_answer, backend, path, query, given, limiter=self._threads
             )
-            is_streamed = head.status == 200 and path != "/api/instance"
         except NodescopeError as error:
             reason = render_failure(error) if isinstance(error, HttpFailed) else str(error)
             return make_error(503, "the node does not answer", clean_text(f"{node}: {reason}", 400))
-        finally:
-            # Whoever streams counts until its end.
-            if not is_streamed:
-                self._under_way -= 1
-        if not is_streamed:
+        if head.status != 200 or path == "/api/instance":
             return await to_thread.run_sync(answer_whole, head, lines, node, limiter=self._threads)
         return self._stream(head, lines)
 
@@ -121,7 +121,6 @@ class Forwarder:
             while piece := await to_thread.run_sync(read_piece, lines, is_stream, limiter=self._threads):
                 yield piece
         finally:
-            self._under_way -= 1
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(close_lines, lines)
 
