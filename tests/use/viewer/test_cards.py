@@ -24,6 +24,15 @@ from nodescope.wiring import connect_archive
 @pytest.fixture
 def viewer(tmp_path: Path) -> Viewer:
     """Of a node whose watcher has told of a leak, through its log."""
+    return make_viewer(tmp_path, told=True)
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> Viewer:
+    return make_viewer(tmp_path, told=False)
+
+
+def make_viewer(tmp_path: Path, *, told: bool) -> Viewer:
     (tmp_path / "node").mkdir()
     node = FixtureNode("cgroup2-systemd", tmp_path / "node")
     parts, data = node.parts, tmp_path / "data"
@@ -34,8 +43,9 @@ def viewer(tmp_path: Path) -> Viewer:
     parts.archiver.start()
     try:
         node.tick()
-        parts.watcher.store.see(LEAK, node.clock.wall_ns() / 1e9)
-        parts.watcher._tell_changes()
+        if told:
+            parts.watcher.store.see(LEAK, node.clock.wall_ns() / 1e9)
+            parts.watcher._tell_changes()
         node.clock.advance(1_000_000_000)
         node.tick()
     finally:
@@ -61,6 +71,24 @@ def test_a_card_has_everything_and_is_sent_once(viewer: Viewer) -> None:
     assert (card["severity"], card["cause"], card["victims"]) == ("kill", "a deploy", ["shop/web"])
     assert card["time_to_limit_seconds"] == 3000.0
     assert watch.look(viewer.view()) is None
+
+
+def test_incidents_are_looked_for_once_a_minute_also_where_no_watcher_spoke(quiet: Viewer) -> None:
+    """A look comes every five seconds and for every open page; an hour of samples must not be read each time."""
+    clock = TurnableClock()
+    watch = CardWatch("", 5, clock)
+    event = watch.look(quiet.view())
+    assert event is not None
+    (node,) = parse(event)["nodes"]
+    assert (node["watched"], node["findings"]) == (False, [])
+    assert node["sentence"].startswith("No: nothing unusual was seen")
+    first = dict(watch._incidents)
+    clock.advance(59_000_000_000)
+    assert watch.look(quiet.view()) is None
+    assert all(watch._incidents[name] is one for name, one in first.items())
+    clock.advance(1_000_000_000)
+    watch.look(quiet.view())
+    assert all(watch._incidents[name] is not one for name, one in first.items())
 
 
 def test_the_stream_begins_with_what_is_and_ends_with_the_server(viewer: Viewer) -> None:

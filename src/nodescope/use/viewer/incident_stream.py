@@ -9,19 +9,18 @@ and then: a proxy must not think the connection dead.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 
 from nodescope.base.clock import Clock
 from nodescope.base.errors import NodescopeError
-from nodescope.base.time_range import TimeRange
 from nodescope.serve.turns import TurnMissed
-from nodescope.use.answers.incidents.answer import list_incidents
-from nodescope.use.answers.incidents.json_form import render_incidents
-from nodescope.use.answers.node_summary.wrongs import INCIDENT_MS, read_wrongs, render_wrongs
-from nodescope.use.answers.snapshots import View
-from nodescope.use.answers.wire import Json, render_json
+from nodescope.use.answers.incidents.incident import IncidentList
+from nodescope.use.answers.node_summary.wrongs import find_last_hour, read_node, render_wrongs
+from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.wire import render_json
 from nodescope.use.viewer.live import render_event
 from nodescope.use.viewer.request import Viewer
 
@@ -32,21 +31,21 @@ COMMENT_EVERY = 3
 
 @dataclass(slots=True)
 class CardWatch:
-    """What one page was sent last, and when incidents were looked for."""
+    """What one page was sent last, and the incidents, which are looked for once a minute."""
 
     node: str
     most: int
     clock: Clock
     sent: bytes = b""
-    _incidents: dict[str, list[Json]] = field(default_factory=dict)
+    _incidents: dict[str, IncidentList | None] = field(default_factory=dict)
     _looked_mono_ns: int | None = None
 
     def look(self, view: View) -> bytes | None:
         """The event, where something in it is new."""
-        content = render_wrongs(read_wrongs(view))
-        self._look_for_incidents(view)
-        for node in content["nodes"]:
-            node["incidents"] = self._incidents.get(node["node"], [])
+        self._forget_old_incidents()
+        find = partial(self._find, view)
+        nodes = [node for node in view.nodes if node.to_ms is not None]
+        content = render_wrongs([replace(read_node(node, find), incidents=find(node)) for node in nodes])
         # The newest sample is of another second each time, which is no news.
         stamped = [{**node, "newest": 0} for node in content["nodes"]]
         seen = render_json({"nodes": stamped})
@@ -55,18 +54,16 @@ class CardWatch:
         self.sent = seen
         return render_event("cards", content)
 
-    def _look_for_incidents(self, view: View) -> None:
+    def _forget_old_incidents(self) -> None:
         now_ns = self.clock.mono_ns()
-        if self._looked_mono_ns is not None and now_ns - self._looked_mono_ns < INCIDENTS_NS:
-            return
-        self._looked_mono_ns = now_ns
-        to_ms = view.snapshot.to_ms
-        if to_ms is None:
-            return
-        found = render_incidents(list_incidents(view, TimeRange(to_ms - INCIDENT_MS, to_ms), most=self.most))
-        self._incidents = {}
-        for one in found["nodes"]:
-            self._incidents.setdefault(one["node"], []).append(one)
+        if self._looked_mono_ns is None or now_ns - self._looked_mono_ns >= INCIDENTS_NS:
+            self._looked_mono_ns = now_ns
+            self._incidents = {}
+
+    def _find(self, view: View, node: ServedNode) -> IncidentList | None:
+        if node.name not in self._incidents:
+            self._incidents[node.name] = find_last_hour(view, node, most=self.most)
+        return self._incidents[node.name]
 
 
 async def stream_cards(

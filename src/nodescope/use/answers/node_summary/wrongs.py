@@ -14,6 +14,7 @@ from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.told_findings import read_findings
 from nodescope.use.answers.incidents.answer import list_incidents
+from nodescope.use.answers.incidents.explain import MOST_INCIDENTS
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.json_form import parse_incidents, render_incidents
 from nodescope.use.answers.incidents.sentence import render_list
@@ -25,6 +26,9 @@ BACK_MS = 7 * 86_400_000
 # Of what is over, the last hour is shown.
 OVER_SECONDS = 3600.0
 INCIDENT_MS = 3_600_000
+
+# The incidents of a node's last hour; None where there is nothing to look at.
+Find = Callable[[ServedNode], IncidentList | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +64,32 @@ class NodeWrongs:
 
 
 def read_wrongs(view: View, check: Callable[[], None] = lambda: None) -> list[NodeWrongs]:
-    return [read_node(view, node, check) for node in view.nodes if node.to_ms is not None]
+    def find(node: ServedNode) -> IncidentList | None:
+        return find_last_hour(view, node, check)
+
+    return [read_node(node, find) for node in view.nodes if node.to_ms is not None]
 
 
-def read_node(view: View, node: ServedNode, check: Callable[[], None]) -> NodeWrongs:
+def read_node(node: ServedNode, find: Find) -> NodeWrongs:
+    """`find` is asked only where no watcher ran: to look for incidents costs more than all else here."""
     newest_ms = node.to_ms or 0
     known = read_findings(node.catalog, newest_ms - BACK_MS, newest_ms, node.tail)
     shown = [one for one in known if one.is_open or newest_ms / 1000 - (one.ended or 0.0) <= OVER_SECONDS]
     name = clean_text(node.name)
     if known:
         return NodeWrongs(name, newest_ms, tuple(rank_findings(shown)), is_watched=True)
+    return NodeWrongs(name, newest_ms, (), is_watched=False, incidents=find(node))
+
+
+def find_last_hour(
+    view: View, node: ServedNode, check: Callable[[], None] = lambda: None, most: int = MOST_INCIDENTS
+) -> IncidentList | None:
+    newest_ms = node.to_ms or 0
     oldest_ms = node.from_ms if node.from_ms is not None else newest_ms
     span = TimeRange(max(oldest_ms, newest_ms - INCIDENT_MS), newest_ms)
     only = View(view.engine, view.snapshot, (node,))
-    found = list_incidents(only, span, None, check) if span.to_ms > span.from_ms else []
-    return NodeWrongs(name, newest_ms, (), is_watched=False, incidents=found[0] if found else None)
+    found = list_incidents(only, span, None, check, most) if span.to_ms > span.from_ms else []
+    return found[0] if found else None
 
 
 # -- the viewer's JSON ------------------------------------------------------------------
