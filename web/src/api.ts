@@ -1,9 +1,10 @@
 /** The answers that the page needs, and the requests to the viewer: same origin, a deadline on every request. */
 
+import type { CardListener } from "./card-stream";
 import { CARDS_AT_MOST } from "./incidents";
 import type { Span } from "./time";
 import type {
-  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, GroupsJson, HealthJson, HeatJson, IncidentsJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, ShiftsJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson,
+  ComparisonJson, ContainersJson, ErrorJson, EventsJson, FiltersJson, GroupsJson, HealthJson, HeatJson, IncidentsJson, InstanceJson, LivePointsJson, LiveStatusJson, MetricJson, MetricsJson, RightsizeJson, ShiftsJson, StudiesJson, StudyJson, StudyRowJson, SummaryJson, TimeseriesJson, WrongJson,
 } from "./types";
 
 /** A busy server is waited for: to ask again would only add to its work. */
@@ -95,6 +96,8 @@ export interface Source {
   compare(span: Span, workload: string, signal?: AbortSignal): Promise<ComparisonJson>;
   /** Opens the live stream; returns what closes it. */
   live(query: { metrics: string[]; containers: string[] }, listener: LiveListener): () => void;
+  /** Opens the stream of what is wrong now; returns what closes it. */
+  cards(listener: CardListener): () => void;
 }
 
 type Params = Record<string, string | number | undefined>;
@@ -164,6 +167,14 @@ export class Server implements Source {
     stream.addEventListener("points", (event: MessageEvent<string>) => listener.points(JSON.parse(event.data) as LivePointsJson));
     stream.addEventListener("status", (event: MessageEvent<string>) => listener.status(JSON.parse(event.data) as LiveStatusJson));
     stream.addEventListener("error", () => listener.lost());
+    return () => stream.close();
+  }
+
+  cards(listener: CardListener): () => void {
+    const stream = new EventSource(this.address("/api/incidents", { most: CARDS_AT_MOST }));
+    stream.addEventListener("cards", (event: MessageEvent<string>) => listener.cards(JSON.parse(event.data) as WrongJson));
+    stream.addEventListener("still", () => listener.still());
+    stream.addEventListener("error", () => listener.lost(stream.readyState === EventSource.CLOSED));
     return () => stream.close();
   }
 

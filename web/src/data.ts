@@ -51,6 +51,8 @@ export class Data {
   /** The series that are drawn may be others: the live stream must follow. */
   readonly seriesChanged = new Signal<void>();
   readonly incidentsCame = new Signal<IncidentsJson>();
+  /** Panels, tiles and lists are there: what costs more may begin. */
+  readonly answered = new Signal<void>();
   /** Of the plotting area, in pixels. */
   width: number;
   private requestedWidth: number;
@@ -142,6 +144,7 @@ export class Data {
     this.loadSizes();
     this.loadStory();
     // What costs more waits for what somebody reads first.
+    if (this.isAnswered) this.answered.send();
     if (this.isAnswered) this.loadOverview();
     if (this.isAnswered) for (const panel of this.panels.list) this.loadEarlier(panel, points);
     if (this.isAnswered && this.overview.key && !this.overview.loadingSince) this.loadIncidents();

@@ -4,6 +4,8 @@ import { Address } from "./address";
 import type { Source } from "./api";
 import { Palette, sharedStore } from "./colour";
 import { readDashboard } from "./dashboard";
+import { CardStream } from "./card-stream";
+import { viewOfFinding, type Card } from "./cards";
 import { cardsOf, viewOf } from "./incidents";
 import { Data } from "./data";
 import type { Joined } from "./groups";
@@ -38,6 +40,7 @@ export class Model {
   readonly panels: Panels;
   readonly data: Data;
   readonly live: Live;
+  readonly cards: CardStream;
   notice = "";
   noticeIsHarm = false;
   sheet: "" | "help" | "export" | "picker" | "list" | "time" | "views" = "";
@@ -59,6 +62,7 @@ export class Model {
     this.panels = new Panels(this.address, this.time, new Palette(sharedStore(page)), say);
     this.data = new Data(source, this.address, this.time, this.panels, this.timers, this.changed, page);
     this.live = new Live(source, this.address, this.time, this.panels, () => this.data.refresh());
+    this.cards = new CardStream(source, this.address, this.time, this.timers, () => page.document.visibilityState !== "hidden", () => this.changed.send());
     this.address.changed.on((before) => {
       if (before.node !== this.view.node) this.data.open();
       if (before.range !== this.view.range) this.time.sendMoved();
@@ -67,6 +71,7 @@ export class Model {
     this.data.opened.on((instance) => this.live.begin(instance));
     this.data.seriesChanged.on(() => this.live.listen());
     this.data.incidentsCame.on(() => this.openWorst());
+    this.data.answered.on(() => this.cards.listen());
   }
 
   get view(): View {
@@ -84,6 +89,7 @@ export class Model {
     if (dashboard) this.useDashboard(dashboard, variables);
     this.page.addEventListener("popstate", () => this.address.follow());
     this.page.addEventListener("hashchange", () => this.address.follow());
+    this.page.document.addEventListener("visibilitychange", () => this.cards.follow());
     this.page.setInterval(() => this.beat(), 1000);
     this.data.open();
   }
@@ -97,6 +103,7 @@ export class Model {
   /** Once a second: the ages that are shown grow. */
   private beat(): void {
     const { instance, containers, sizes } = this.data;
+    this.cards.check();
     const waits = [instance, containers, sizes, ...this.panels.list.map(slotOf)];
     if (this.live.check() || waits.some((slot) => slot.loadingSince || slot.trouble)) this.changed.send();
   }
@@ -127,6 +134,18 @@ export class Model {
   openIncident(incident: IncidentJson, push = true): void {
     this.address.change(viewOf(incident, this.panels.metrics, this.time.bounds, this.many), push);
     this.time.sendMoved();
+  }
+
+  openCard({ finding, incident }: Card): void {
+    if (incident) this.openIncident(incident);
+    if (!finding) return;
+    if (incident) this.address.change({ incident: finding.id }, false);
+    else {
+      const rows = (this.data.containers.value?.containers ?? []).filter((row) => row.workload === finding.workload && (!finding.namespace || row.namespace === finding.namespace));
+      const containers = rows.length ? rows.slice(0, CONTAINERS_DRAWN).map((row) => row.short_id) : finding.container_id ? [finding.container_id.slice(0, 12)] : [];
+      this.address.change(viewOfFinding(finding, containers, this.panels.metrics, this.time.newest, this.many));
+      this.time.sendMoved();
+    }
   }
 
   /** Opens the drawer that says what changed in a span. */

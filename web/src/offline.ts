@@ -71,6 +71,7 @@ export class OfflineSource implements Source {
   groups = (): Promise<GroupsJson> => Promise.reject(refuse("sums of groups"));
   heat = (): Promise<HeatJson> => Promise.reject(refuse("heat maps"));
   live = () => () => undefined;
+  cards = () => () => undefined;
   compare = (): Promise<ComparisonJson> => Promise.reject(new Failure("this file does not compare", "it has one range", "Open the data folder with nodescope viewer.", false));
   rightsize = (): Promise<RightsizeJson> => Promise.reject(new Failure("this file does not carry right-sizing", "it has a few hours of a few containers", "Run nodescope rightsize on the data folder.", false));
 

@@ -1,6 +1,7 @@
 /** A page and a source of answers without a browser and a server, for tests of the model. */
 
 import type { LiveListener, Source } from "../src/api";
+import type { CardListener } from "../src/card-stream";
 import { Model } from "../src/model";
 import type { ContainerJson, IncidentsJson, InstanceJson, MetricJson, RightsizeJson } from "../src/types";
 import { answer } from "./answers";
@@ -14,6 +15,16 @@ export class FakePage {
     pushState: (state: unknown, _: string, address: string): void => void (this.addresses.push(address), (this.history.state = state)),
     replaceState: (state: unknown, _: string, address: string): void => void (this.addresses.splice(-1, 1, address), (this.history.state = state)),
     back: (): void => undefined,
+  };
+  seen = true;
+  /** Told by the page when it is hidden or seen again. */
+  lookAway: () => void = () => undefined;
+  document = {
+    page: this,
+    get visibilityState(): string {
+      return this.page.seen ? "visible" : "hidden";
+    },
+    addEventListener: (_: string, run: () => void): void => void (this.lookAway = run),
   };
   localStorage = { getItem: () => null, setItem: () => undefined };
   addEventListener = (): void => undefined;
@@ -43,7 +54,10 @@ export class FakeSource implements Source {
   requested: string[] = [];
   listeners: LiveListener[] = [];
   closed = 0;
+  cardListeners: CardListener[] = [];
+  cardsClosed = 0;
   starting = false;
+  rows: ContainerJson[] = [];
   sizes: RightsizeJson = { sentence: "All fit.", advice: [], patch: "", nodes: [] };
 
   constructor(
@@ -64,7 +78,7 @@ export class FakeSource implements Source {
   summary = () => this.answer("summary", { tiles: [], restarts: 0, oom_kills: 0, at: 1, whose: null });
   events = () => this.answer("events", { events: [], truncated: false });
   incidents = () => this.answer("incidents", { nodes: [] } as IncidentsJson);
-  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: [], total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1, sentence: "" });
+  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: this.rows, total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1, sentence: "" });
   timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
   study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });
 
@@ -75,6 +89,11 @@ export class FakeSource implements Source {
   changes = () => this.answer("changes", { sentence: "", from: 0, to: 1, before_from: 0, bucket_seconds: 1, containers: 0, pairs: 0, unseen: [], changes: [] });
   groups = ({ metric, group }: { metric: string; group: string }) => this.answer(`groups ${metric} ${group}`, { metric, unit: "cores", join: "sum" as const, group: "namespace" as const, bucket_seconds: 5, time: [0, 5], total: 1, groups: [{ key: "shop", name: "shop", node: "n", containers: 2, mean: [1, 2] }] });
   heat = ({ metric }: { metric: string }) => this.answer(`heat ${metric}`, { metric, bucket_seconds: 5, time: [], total: 0, rows: [] });
+
+  cards(listener: CardListener): () => void {
+    this.cardListeners.push(listener);
+    return () => void (this.cardsClosed += 1);
+  }
 
   live(_: unknown, listener: LiveListener): () => void {
     this.listeners.push(listener);

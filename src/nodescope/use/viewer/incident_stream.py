@@ -3,8 +3,8 @@
 
 A `cards` event carries for every node what its watcher found and the incidents
 of the last hour of its data. The newest findings are looked for every five
-seconds, incidents, which cost more, every minute. A comment goes out now
-and then: a proxy must not think the connection dead.
+seconds, incidents, which cost more, every minute. A `still` event goes out every
+fifteen seconds: neither a proxy nor the page must think the connection dead.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from nodescope.use.viewer.request import Viewer
 
 PERIOD_SECONDS = 5.0
 INCIDENTS_NS = 60_000_000_000
-COMMENT_EVERY = 3
+STILL_EVERY = 3
 
 
 @dataclass(slots=True)
@@ -77,8 +77,8 @@ async def stream_cards(
         if event:
             yield event
         turn += 1
-        if turn % COMMENT_EVERY == 0:
-            yield b": still here\n\n"
+        if turn % STILL_EVERY == 0:
+            yield render_event("still", {})
         await asyncio.sleep(PERIOD_SECONDS)
 
 
