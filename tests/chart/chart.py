@@ -21,6 +21,7 @@ EVERYTHING = (
     "alertmanager.caSecret=alertmanager-ca",
     "fpga.enabled=true",
     "mcp.enabled=true",
+    "clusterViewer.enabled=true",
     "extender.enabled=true",
     "adapter.enabled=true",
     "adapter.external=true",

@@ -16,6 +16,7 @@ VALUES = (*EVERYTHING, "namespace.create=true")
 AGENT = "system:serviceaccount:nodescope:nodescope-agent"
 EXTENDER = "system:serviceaccount:nodescope:nodescope-extender"
 MCP = "system:serviceaccount:nodescope:nodescope-mcp"
+CLUSTER = "system:serviceaccount:nodescope:nodescope-cluster"
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
 MAY = [
     (AGENT, "list", "pods", "default"),
@@ -26,6 +27,8 @@ MAY = [
     (EXTENDER, "list", "nodes", ""),
     (EXTENDER, "watch", "pods", "default"),
     (MCP, "list", "pods", "nodescope"),
+    (CLUSTER, "list", "pods", "nodescope"),
+    (CLUSTER, "watch", "pods", "nodescope"),
     (PROMETHEUS, "list", "pods", "nodescope"),
 ]
 MAY_NOT = [
@@ -43,6 +46,11 @@ MAY_NOT = [
     (MCP, "list", "pods", "default"),
     (MCP, "list", "nodes", ""),
     (MCP, "get", "secrets", "nodescope"),
+    (CLUSTER, "list", "pods", "default"),
+    (CLUSTER, "list", "nodes", ""),
+    (CLUSTER, "get", "secrets", "nodescope"),
+    (CLUSTER, "delete", "pods", "nodescope"),
+    (CLUSTER, "create", "pods/exec", "nodescope"),
     (PROMETHEUS, "list", "pods", "default"),
     (PROMETHEUS, "get", "nodes/proxy", ""),
 ]

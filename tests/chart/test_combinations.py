@@ -30,6 +30,7 @@ FEATURES = (
     "fpga.enabled=true",
     "viewer.enabled=false",
     "mcp.enabled=true",
+    "clusterViewer.enabled=true",
     "extender.enabled=true",
     "scheduler.enabled=false",
     "extender.tls.from=off",

@@ -114,6 +114,7 @@ def test_the_policy_names_the_release_s_own_account(value: str) -> None:
         ("data.hostPath=relative", "hostPath"),
         ("extender.tls.from=nobody", "from"),
         ("scheduler.schedulerName=default-scheduler", "schedulerName"),
+        ("clusterViewer.deadline=soon", "/clusterViewer/deadline"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(value: str, said: str) -> None:
@@ -295,15 +296,64 @@ def test_events_are_taken_where_nothing_is_read() -> None:
 
 
 def test_an_empty_list_of_peers_means_nobody() -> None:
-    things = render("networkPolicy.from=null", "networkPolicy.mcpFrom=null", "mcp.enabled=true")
+    closed = ("networkPolicy.from=null", "networkPolicy.mcpFrom=null")
+    closed += ("mcp.enabled=true", "clusterViewer.enabled=true")
+    things = render(*closed)
     rules = {
         thing["metadata"]["name"]: thing["spec"].get("ingress") for thing in of_kind(things, "NetworkPolicy")
     }
     assert rules["nodescope-scrape"] == []
     assert rules["nodescope-mcp"] == []
-    text = render_text("networkPolicy.from=null", "networkPolicy.mcpFrom=null", "mcp.enabled=true")
+    assert rules["nodescope-cluster"] == []
+    text = render_text(*closed)
     assert "from: []" not in text
     assert "from:\n        []" not in text
+
+
+def test_the_page_of_the_cluster_is_off_and_is_let_through_to_the_viewers_where_it_is_on() -> None:
+    """Who may look at pages may look at it; beside the MCP server each has a policy of its own at the agents."""
+    assert not [thing for thing in render() if thing["metadata"]["name"].startswith("nodescope-cluster")]
+    things = render(
+        "clusterViewer.enabled=true",
+        "clusterViewer.allowedHosts={nodes.example}",
+        "viewer.port=8150",
+        "security.tokenSecret=secret-word",
+        "mcp.enabled=true",
+    )
+    mine = {thing["kind"]: thing for thing in things if thing["metadata"]["name"] == "nodescope-cluster"}
+    assert set(mine) == {
+        "Deployment",
+        "NetworkPolicy",
+        "Role",
+        "RoleBinding",
+        "Service",
+        "ServiceAccount",
+    }
+    assert mine["Role"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
+    spec = mine["Deployment"]["spec"]["template"]["spec"]
+    arguments = spec["containers"][0]["args"]
+    assert arguments[0] == "viewer"
+    assert {
+        "--kubernetes",
+        "--namespace=nodescope",
+        "--viewer-port=8150",
+        "--allow-host=nodes.example",
+    } <= set(arguments)
+    assert {
+        "--token-file=/etc/nodescope/token/token",
+        "--viewer-token-file=/etc/nodescope/token/token",
+    } <= set(arguments)
+    assert mine["Service"]["spec"]["ports"] == [{"name": "page", "port": 8050, "targetPort": "page"}]
+    policies = {
+        thing["metadata"]["name"]: thing["spec"] for thing in things if thing["kind"] == "NetworkPolicy"
+    }
+    (looking,) = policies["nodescope-cluster"]["ingress"]
+    assert looking["from"] == policies["nodescope-scrape"]["ingress"][0]["from"]
+    for name, component in (("nodescope-viewer", "mcp"), ("nodescope-cluster-viewer", "cluster")):
+        (asking,) = policies[name]["ingress"]
+        (peer,) = asking["from"]
+        assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == component
+        assert asking["ports"] == [{"protocol": "TCP", "port": 8150}]
 
 
 def test_pods_may_talk_to_what_they_need() -> None:
@@ -321,6 +371,7 @@ def test_pods_may_talk_to_what_they_need() -> None:
     assert 6443 in everything["nodescope-agent-out"]
     assert 8888 in everything["nodescope-scheduler-out"]
     assert 8050 in everything["nodescope-mcp-out"]
+    assert 8050 in everything["nodescope-cluster-out"]
     assert 9100 in everything["nodescope-adapter-out"]
     assert not ports("networkPolicy.egress=false")
 

@@ -13,12 +13,12 @@ const PANELS_OF_ONE = 4;
 
 const TITLES: Record<string, string> = {
   memory_leak: "grows towards its memory limit",
-  oom_kill: "killed for memory",
+  oom_kill: "was killed for memory",
   disk_full: "is nearly full",
   gpu_loss: "is gone",
   crash_loop: "restarts again and again",
   noisy_neighbour: "takes from others",
-  cpu_throttling: "held back by its own CPU limit",
+  cpu_throttling: "is held back by its own CPU limit",
   waste: "asks for far more than it uses",
 };
 

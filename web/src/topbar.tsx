@@ -104,8 +104,8 @@ function LiveBadge({ model }: { model: Model }) {
   const [word, kind] = liveWords(model);
   if (model.live.state === "archive") return <span class="live archive">{word}</span>;
   return (
-    <button type="button" class={`live ${kind}`} aria-pressed={model.time.isLive} title="live or paused (l)" onClick={() => model.toggleLive()}>
-      <span class="dot" aria-hidden="true" />{word}
+    <button type="button" class={`live ${kind}`} aria-pressed={model.time.isLive} title={kind === "lost" ? word : "live or paused (l)"} onClick={() => model.toggleLive()}>
+      <span class="dot" aria-hidden="true" /><span class="live-word">{word}</span>
     </button>
   );
 }
