@@ -46,6 +46,7 @@ from nodescope.commands.shared.node_options import (
 )
 from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
+from nodescope.commands.shared.places import find_folder
 from nodescope.commands.shared.ports import VIEWER_PORT
 from nodescope.read.files.given_paths import check_given, has_data
 from nodescope.serve.connections import Connections
@@ -92,10 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument(
         "path",
-        type=Path,
         nargs="*",
         metavar="PATH",
-        help="a data folder, a folder of such, or Parquet files; this machine's data folder unless given",
+        help="a data folder, a folder of such, a fleet's copy (file:// too), or Parquet files; this machine's data folder unless given",
     )
     parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
     parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
@@ -114,6 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     share_one_heap()
     check_kubernetes(options)
+    options.path = [find_folder(text) for text in options.path]
     loaded = read_guards(options, "kubeconfig")
     settings = loaded.settings
     set_up_logging(settings.log_level)

@@ -1,5 +1,6 @@
 """The cluster's answers over real archives: cells equal to the files, shapes as documented, answered from memory."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +137,23 @@ def test_the_pages_have_their_addresses(asker: Asker) -> None:
     assert "cluster - nodescope" in page.text
     assert node.text == asker.get("/").text
     assert asker.get("/cluster.html").status_code == 200
+
+
+def test_the_copy_of_a_fleet_is_a_wall_of_its_nodes(folder: Path, tmp_path: Path) -> None:
+    """All nodes copy their days to one place, without rollups: each is a node of the page, with the same cells."""
+    for number in NUMBERS:
+        for day in (folder / name_node(number)).glob("dt=*"):
+            shutil.copytree(day, tmp_path / day.name, dirs_exist_ok=True)
+    assert not (tmp_path / "rollup").exists()
+    clock = TurnableClock(wall=END_MS * 1_000_000)
+    with Asker(tmp_path, clock=clock) as asker:
+        gatherer = Gatherer(FolderDirectory(asker.viewer.folders), clock, 5.0, AtOnce(), AtOnce())
+        asker.viewer.cluster = (gatherer, clock)
+        copied = asker.json("/api/cluster/wall", measure="memory")
+    with Asker(folder, clock=clock) as asker:
+        gatherer = Gatherer(FolderDirectory(asker.viewer.folders), clock, 5.0, AtOnce(), AtOnce())
+        asker.viewer.cluster = (gatherer, clock)
+        own = asker.json("/api/cluster/wall", measure="memory")
+    assert [row["node"] for row in copied["nodes"]] == ["worker-000", "worker-003", "worker-001"]
+    for mine, other in zip(own["nodes"], copied["nodes"], strict=True):
+        assert mine["cells"] == pytest.approx(other["cells"], abs=2e-3, nan_ok=True)
