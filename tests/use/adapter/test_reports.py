@@ -130,6 +130,40 @@ def test_an_agent_that_says_nothing_holds_nobody_up() -> None:
     run(trial)
 
 
+def test_an_agent_that_was_late_is_not_waited_for_until_it_answers_again() -> None:
+    """Silent once at the deadline: later answers come without it, however long the deadline is, and then with it."""
+
+    async def trial(cluster: Cluster) -> None:
+        cluster.silent = {"n7"}
+        assert len(await cluster.read()) == 9
+        cluster.reports.deadline_seconds = 1e6
+        async with asyncio.timeout(60):
+            for _ in range(5):
+                cluster.clock.advance(round((module.FRESH_SECONDS + 1) * 1e9))
+                assert len(await cluster.read()) == 9
+        asking = cluster.reports._states["n7"].asking
+        assert asking is not None
+        cluster.silent = set()
+        asking.cancel()
+        await asyncio.wait([asking])
+        for _ in range(2):
+            cluster.clock.advance(round((module.FRESH_SECONDS + 1) * 1e9))
+            found = await cluster.read()
+        assert len(found) == 10
+        assert not cluster.reports._states["n7"].is_late
+
+    run(trial)
+
+
+def test_pods_are_found_alike_whether_few_or_many_are_asked_for() -> None:
+    names = {f"p{number}": float(number) for number in range(12)}
+    report = parse_report(make_body(**names), TurnableClock())
+    for _ in range(2):
+        for name, value in names.items():
+            assert pick_number(report.read_pod(f"uid-{name}"), "cpu", 0) == value
+        assert report.read_pod("uid-p") == report.read_pod("uid-none") == report.read_pod("") == {}
+
+
 def test_an_agent_that_fails_is_left_alone_for_longer_each_time() -> None:
     async def trial(cluster: Cluster) -> None:
         cluster.dead = {"n1"}

@@ -95,6 +95,26 @@ def test_what_changed_is_known_after_some_seconds() -> None:
     assert found["new"] > min(found.values())
 
 
+def test_nodes_that_a_pod_does_not_change_are_not_judged_for_it() -> None:
+    """A node that became busy since the last renewal costs what it did: this is what a pod is cheap by."""
+    world = World()
+    fill(world, 3, ["states"])
+    world.node("calm", *[used(1)])
+
+    def read_cost(pod: str) -> float:
+        names = sorted(world.nodes.names())
+        rated = world.extender.standing.judge(
+            PodRequest("d", pod, pod, "fpga", "none has it"), names, world.clock.wall_ns() // 10**6
+        )
+        return rated.costs[names.index("calm")]
+
+    before = read_cost("first")
+    world.node("calm", *[used(200)] * 300)
+    assert read_cost("second") == before
+    world.clock.advance(round(RENEW_SECONDS * 1e9))
+    assert read_cost("third") > before
+
+
 def test_names_are_parsed_once_and_never_found_in_a_text() -> None:
     hidden = 'x"NodeNames":["evil"]}'
     pod = {"metadata": {"name": "p", "annotations": {"a": hidden}, "labels": ENABLED}}

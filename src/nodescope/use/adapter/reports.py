@@ -6,15 +6,17 @@ What agents said last: asked when somebody wants to know, kept for a moment, wit
     no answer in time   what it said last, if its newest sample is not older than 60 s
     older than that     nothing: a value that is not known is not 0
 
-An agent that failed is left alone for a moment, longer each time. Ages are by
-our own clock and the agent's word for how old its newest sample is: clocks of
+An agent that failed is left alone for a moment, longer each time. One that let a
+deadline pass, or failed, is asked as before, but nobody waits for it longer than a
+moment until it answers again: dead agents cost one answer the deadline, not every
+answer. Ages are by our own clock and the agent's word for how old its newest sample is: clocks of
 nodes need not agree.
 """
 
 import asyncio
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +30,8 @@ FRESH_SECONDS = 5.0
 OLD_SECONDS = 60.0
 # What an autoscaler waits for; agents have longer, for the next question.
 DEADLINE_SECONDS = 0.2
+# How long those are waited for that were late before; an agent that is well answers in a few ms.
+LATE_SECONDS = 0.02
 AGENT_SECONDS = 2.0
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 15.0
@@ -36,12 +40,41 @@ HELD_BYTES = 48 * 2**20
 # Agents that are asked at the same time.
 AT_ONCE = 200
 WINDOW_SECONDS = 20
+# Pods of one answer that are looked up by a search; for more of them all lines are put in order.
+FEW_PODS = 4
 # Beyond these it is no age, and no measurement.
 LONGEST_SECONDS = 1e9
 LARGEST = 1e300
 
 Ask = Callable[[str], Awaitable[bytes]]
 """The body of an agent's answer, by node."""
+
+
+@dataclass(slots=True)
+class PodLines:
+    """A line for each pod: its uid, and numbers that are read when somebody asks for them."""
+
+    body: bytes
+    _asked: int = 0
+    _by_uid: dict[bytes, bytes] | None = None
+
+    def find(self, uid: bytes) -> bytes:
+        """The rest of its line; an empty object where there is none."""
+        self._asked += 1
+        if self._by_uid is None and self._asked <= FEW_PODS:
+            return self._search(uid)
+        if self._by_uid is None:
+            lines = (line.partition(b" ") for line in self.body.split(b"\n")[1:])
+            self._by_uid = {one: rest for one, _, rest in lines}
+        return self._by_uid.get(uid, b"{}")
+
+    def _search(self, uid: bytes) -> bytes:
+        """Most questions are about two of a hundred pods: cutting all lines takes longer than finding these."""
+        begin = self.body.find(b"\n" + uid + b" ")
+        if begin < 0:
+            return b"{}"
+        end = self.body.find(b"\n", begin + 1)
+        return self.body[begin + len(uid) + 2 : end if end >= 0 else None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +85,7 @@ class NodeReport:
     """When its newest sample was taken, by our clock."""
     newest_ms: int
     """The same as a wall clock tells it."""
-    pods: Mapping[bytes, bytes]
-    """By uid: the rest of its line, read when somebody asks for it."""
+    pods: PodLines
     metrics: Mapping[str, Any]
     """Each number's statistics."""
     used_bytes: int
@@ -61,7 +93,7 @@ class NodeReport:
     def read_pod(self, uid: str) -> Mapping[str, Any]:
         """Empty where the agent does not know it, or says something else than numbers by name."""
         try:
-            found = json.loads(self.pods.get(uid.encode(), b"{}"))
+            found = json.loads(self.pods.find(uid.encode()))
         except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -77,6 +109,8 @@ class AgentState:
     failures: int = 0
     not_before_mono_ns: int = 0
     reason: str = ""
+    is_late: bool = False
+    """Whether it failed, or let a deadline pass, since it last answered."""
     asking: "asyncio.Task[None] | None" = None
 
 
@@ -86,6 +120,7 @@ class Reports:
 
     ask: Ask
     clock: Clock
+    deadline_seconds: float = DEADLINE_SECONDS
     most: int = 10_000
     """Nodes that are remembered; the one asked longest ago is forgotten first."""
     requests: Counter[str] = field(default_factory=Counter)
@@ -97,9 +132,7 @@ class Reports:
     async def gather(self, nodes: Iterable[str]) -> dict[str, NodeReport]:
         """Of the nodes whose answer is not too old; never longer than the deadline."""
         wanted = list(nodes)
-        waiting = [task for node in wanted if (task := self._begin(node)) is not None]
-        if waiting:
-            await asyncio.wait(waiting, timeout=DEADLINE_SECONDS)
+        await self._wait([state for node in wanted if (state := self._begin(node)).asking])
         found = {node: self._states[node].report for node in wanted if node in self._states}
         oldest = self.clock.mono_ns() - round(OLD_SECONDS * 1e9)
         return {
@@ -108,6 +141,19 @@ class Reports:
             if report is not None and report.newest_mono_ns >= oldest
         }
 
+    async def _wait(self, asked: Sequence[AgentState]) -> None:
+        """For those that answered last time until the deadline, for the others a moment."""
+        late = [one.asking for one in asked if one.asking and one.is_late]
+        others = [one.asking for one in asked if one.asking and not one.is_late]
+        until = asyncio.get_running_loop().time() + LATE_SECONDS
+        if others:
+            await asyncio.wait(others, timeout=self.deadline_seconds)
+        left_seconds = until - asyncio.get_running_loop().time()
+        if late and left_seconds > 0:
+            await asyncio.wait(late, timeout=left_seconds)
+        for one in asked:
+            one.is_late = one.is_late or one.asking is not None
+
     def explain(self, node: str) -> str:
         """Why nothing is known of a node."""
         state = self._states.get(node)
@@ -115,20 +161,19 @@ class Reports:
             return "its agent has not answered yet"
         return state.reason or f"its newest sample is older than {OLD_SECONDS:g} s"
 
-    def _begin(self, node: str) -> "asyncio.Task[None] | None":
-        """The question under way, or None where none is needed or wanted."""
+    def _begin(self, node: str) -> AgentState:
+        """Asks its agent, unless that is under way, or neither needed nor wanted."""
         state = self._states.setdefault(node, AgentState())
         self._states.move_to_end(node)
         while len(self._states) > self.most or self._held_bytes > HELD_BYTES:
             self._forget(next(iter(self._states)))
         now_mono_ns = self.clock.mono_ns()
         if state.asking is not None:
-            return state.asking
+            return state
         is_fresh = state.asked_mono_ns is not None and now_mono_ns - state.asked_mono_ns < FRESH_SECONDS * 1e9
-        if is_fresh or now_mono_ns < state.not_before_mono_ns:
-            return None
-        state.asking = asyncio.create_task(self._renew(node, state))
-        return state.asking
+        if not is_fresh and now_mono_ns >= state.not_before_mono_ns:
+            state.asking = asyncio.create_task(self._renew(node, state))
+        return state
 
     def _forget(self, node: str) -> None:
         state = self._states.pop(node)
@@ -148,6 +193,7 @@ class Reports:
             if self._states.get(node) is state:
                 self._hold(state, report)
             state.asked_mono_ns, state.failures, state.reason = asked_mono_ns, 0, ""
+            state.is_late = False
             self.requests["ok"] += 1
         except (HttpFailed, ParseError) as error:
             self._note_failure(node, state, str(error))
@@ -159,14 +205,14 @@ class Reports:
             log.warning("agent does not answer", node=node, reason=reason)
         pause_seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(state.failures, 10))
         state.failures += 1
-        state.reason = reason
+        state.reason, state.is_late = reason, True
         state.not_before_mono_ns = self.clock.mono_ns() + round(pause_seconds * 1e9)
         self.requests["failed"] += 1
 
 
 def parse_report(body: bytes, clock: Clock) -> NodeReport:
     """ParseError for what no agent of ours sends."""
-    first, *lines = body.split(b"\n")
+    first, _, _ = body.partition(b"\n")
     try:
         head = json.loads(first)
         if head["statistics"] != ["mean", "p95", "max"]:
@@ -179,8 +225,7 @@ def parse_report(body: bytes, clock: Clock) -> NodeReport:
         raise ParseError(f"its newest sample is said to be {newest_seconds:g} s old")
     newest_mono_ns = clock.mono_ns() - round(newest_seconds * 1e9)
     newest_ms = round(clock.wall_ns() / 1e6 - newest_seconds * 1000)
-    pods = {uid: rest for uid, _, rest in (line.partition(b" ") for line in lines)}
-    return NodeReport(newest_mono_ns, newest_ms, pods, metrics, len(body))
+    return NodeReport(newest_mono_ns, newest_ms, PodLines(body), metrics, len(body))
 
 
 def pick_number(numbers: Mapping[str, Any], name: str, place: int) -> float | None:
