@@ -7,6 +7,8 @@ What the extender costs a cluster, and what it gains.
                 spread, beside 1-2-2 and beside who sees the devices themselves
 """
 
+import asyncio
+import gc
 import http.client
 import json
 import statistics
@@ -24,6 +26,18 @@ from tests.cluster.programs import run_extender
 
 from bench.result import Goal, Options, Row, quantile, render_figure
 from bench.scheduler_replay import GREEDY, LOADS, Outcome, replay
+from nodescope.base.clock import SystemClock
+from nodescope.base.settings import Settings
+from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
+from nodescope.fpga.state import KEY, render_state
+from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
+from nodescope.serve.server import build_server, open_socket
+from nodescope.use.scheduler.explain import Decisions
+from nodescope.use.scheduler.extender import Extender
+from nodescope.use.scheduler.nodes import Nodes
+from nodescope.use.scheduler.placed_pods import PlacedPods
+from nodescope.use.scheduler.self_metrics import ExtenderCounters
+from nodescope.use.scheduler.server import ExtenderApp
 
 # Seeds 11 to 13 are those that the model was looked at with; these are not.
 SEEDS = (101, 102, 103, 104)
@@ -97,27 +111,8 @@ def measure_replay() -> list[Row]:
 # -- the verbs ---------------------------------------------------------------
 
 
-@contextmanager
-def serving_extender() -> Iterator[int]:
-    """The extender behind a real socket, its nodes written as the watch would; its port."""
-    import asyncio
-    import gc
-
-    from nodescope.base.clock import SystemClock
-    from nodescope.base.settings import Settings
-    from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
-    from nodescope.fpga.state import KEY, render_state
-    from nodescope.fpga.tracker import FpgaEvent, FpgaTracker
-    from nodescope.serve.server import build_server, open_socket
-    from nodescope.use.scheduler.explain import Decisions
-    from nodescope.use.scheduler.extender import Extender
-    from nodescope.use.scheduler.nodes import Nodes
-    from nodescope.use.scheduler.placed_pods import PlacedPods
-    from nodescope.use.scheduler.self_metrics import ExtenderCounters
-    from nodescope.use.scheduler.server import ExtenderApp
-
-    # As the command does it.
-    gc.set_threshold(50_000, 20, 20)
+def make_extender() -> Extender:
+    """With VERB_NODES nodes, written as the watch would."""
     clock = SystemClock()
     nodes = Nodes(clock)
     for number in range(VERB_NODES):
@@ -133,9 +128,15 @@ def serving_extender() -> Iterator[int]:
         load = NodeLoad(clock.wall_ns() / 1e9, 20, 8.0, metrics)
         annotations = {KEY: render_state(tracker.read()), WINDOW_KEY: render_load(load)}
         nodes.change({"metadata": {"name": f"node-{number:04}", "annotations": annotations}})
-    app = ExtenderApp(
-        Extender(nodes, PlacedPods(clock), Decisions(), clock), ExtenderCounters(), lambda: "", lambda: ""
-    )
+    return Extender(nodes, PlacedPods(clock), Decisions(), clock)
+
+
+@contextmanager
+def serving(extender: Extender) -> Iterator[int]:
+    """Behind a real socket; its port."""
+    # As the command does it.
+    gc.set_threshold(50_000, 20, 20)
+    app = ExtenderApp(extender, ExtenderCounters(), lambda: "", lambda: "")
     server = build_server(app, Settings())
     listener = open_socket("127.0.0.1:0")
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
@@ -164,7 +165,7 @@ def measure_verbs() -> list[Row]:
         ]
     }
     whole = {"items": [{"metadata": {"name": name}, "status": filling} for name in names[:WHOLE_NODES]]}
-    with serving_extender() as port:
+    with serving(make_extender()) as port:
         return [
             measure_verb(port, verb, f"{VERB_NODES} names", {"Nodes": None, "NodeNames": names})
             for verb in ("filter", "prioritize")

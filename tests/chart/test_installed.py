@@ -1,11 +1,14 @@
 """The chart installed by helm on a real API server, its extender and its scheduler started as a kubelet would start them."""
 
+import json
+import re
 import signal
 import ssl
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import yaml
 from tests.chart.chart import CHART, run_helm
 from tests.cluster.control_plane import ADMIN, ControlPlane, free_port, run_control_plane, wait_for
 from tests.cluster.kubelet import Kubelet, can_mount
+from tests.support import copy_node
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import KubernetesAway
@@ -53,13 +57,17 @@ class Installation:
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane = plane
-        self.kubelet = Kubelet(plane, "nodescope", folder)
+        root = copy_node("cgroup2-systemd", folder / "node")
+        self.data = root / "var/lib/nodescope"
+        self.kubelet = Kubelet(plane, "nodescope", folder, root)
         self.running = ExitStack()
         self.verbs, self.http, self.probes, self.scheduler = (free_port() for _ in range(4))
         self.mcp, self.mcp_probes = free_port(), free_port()
+        self.agent, self.agent_probes, self.events, more = (free_port() for _ in range(4))
+        self.viewer, self.viewer_probes = free_port(), free_port()
         self.values = (
             "extender.enabled=true",
-            "kubernetes.annotate={fpga}",
+            "kubernetes.annotate={fpga,window}",
             "security.tokenSecret=nodescope-token",
             f"extender.port={self.verbs}",
             f"extender.httpPort={self.http}",
@@ -68,11 +76,18 @@ class Installation:
             "mcp.enabled=true",
             f"mcp.port={self.mcp}",
             f"mcp.probePort={self.mcp_probes}",
+            "fpga.enabled=true",
+            f"fpga.port={self.events}",
+            f"agent.ports.metrics={self.agent}",
+            f"agent.ports.probes={self.agent_probes}",
+            f"agent.ports.extra={{{more}}}",
+            f"viewer.port={self.viewer}",
+            f"viewer.probePort={self.viewer_probes}",
         )
 
     def start_extender(self) -> None:
         self.extender = self.running.enter_context(self.kubelet.run("nodescope-extender"))
-        wait_for("the extender is ready", self.is_ready, 90)
+        wait_for("the extender is ready", partial(answers, self.probes), 90)
 
     def helm(self, verb: str) -> None:
         words = [word for value in self.values for word in ("--set", value)]
@@ -95,16 +110,18 @@ class Installation:
     def ask(self, path: str, **headers: str) -> httpx.Response:
         return httpx.get(f"http://127.0.0.1:{self.http}{path}", headers=headers, timeout=10)
 
-    def is_ready(self) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{self.probes}/readyz", timeout=5).status_code == 200
-        except httpx.HTTPError:
-            return False
-
     def metric(self, line: str) -> float:
         text = self.ask("/metrics", Authorization=f"Bearer {TOKEN}").text
         found = [row for row in text.splitlines() if row.startswith(f"{line} ")]
         return float(found[0].split()[-1]) if found else float("nan")
+
+
+def answers(port: int, path: str = "/readyz") -> bool:
+    """As a kubelet's probe sees it."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -234,22 +251,71 @@ def test_certificates_older_than_a_year_are_renewed_by_an_upgrade(installed: Ins
     assert before != after
 
 
-def test_the_server_for_agents_starts_as_rendered(installed: Installation) -> None:
-    """With its own account it finds the viewers of this namespace, which have no address yet; the token is asked for."""
+def ask_mcp(port: int, tool: str) -> dict[str, Any]:
+    """One call of a tool, as an agent makes it over HTTP; nothing where it is refused."""
+    params = {"name": tool, "arguments": {}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-06-18",
+    }
+    found = httpx.post(f"http://127.0.0.1:{port}/mcp", json=call, headers=headers, timeout=60)
+    lines = [line.removeprefix("data: ") for line in found.text.splitlines() if "jsonrpc" in line]
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
 
-    def is_live() -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{installed.mcp_probes}/healthz", timeout=5).status_code == 200
-        except httpx.HTTPError:
-            return False
 
-    with installed.kubelet.run("nodescope-mcp"):
-        wait_for("it lives", is_live, 60)
-        url = f"http://127.0.0.1:{installed.mcp}/mcp"
-        assert httpx.post(url, json={}).status_code == 401
-        allowed = httpx.post(url, json={}, headers={"Authorization": f"Bearer {TOKEN}"})
-        assert allowed.status_code not in (401, 403, 404)
-        assert "forbidden" not in installed.kubelet.read_log("nodescope-mcp")
+def test_the_agents_pod_and_the_server_for_agents_run_as_rendered(installed: Installation) -> None:
+    """
+    The pod that the DaemonSet's controller made for a node, all its containers, with its own token.
+
+    No root but with what the chart adds to it, a root file system that nobody can write, the node's paths, and a
+    policy that lets its token write its own node alone. The MCP server finds its viewer by its own account.
+    """
+    plane, people = installed.plane, {"Authorization": f"Bearer {TOKEN}"}
+    with installed.kubelet.run_agent_pod("worker-1") as running:
+        assert {"agent", "viewer", "consolidator"} == set(running)
+        wait_for("the agent is ready", partial(answers, installed.agent_probes), 90)
+        wait_for("the viewer is ready", partial(answers, installed.viewer_probes), 90)
+        agent = f"http://127.0.0.1:{installed.agent}"
+        assert httpx.get(f"{agent}/metrics").status_code == 401
+
+        def read_status() -> dict[str, Any]:
+            found: dict[str, Any] = httpx.get(f"{agent}/status", headers=people, timeout=30).json()
+            return found
+
+        wait_for(
+            "names come from the API", lambda: read_status()["sources"]["kubernetes"]["state"] == "ok", 60
+        )
+        # Events have a port of their own, which answers nothing else.
+        events = f"http://127.0.0.1:{installed.events}"
+        assert httpx.get(f"{events}/metrics", headers=people).status_code == 404
+        at_ms = str(time.time_ns() // 10**6)
+        event = {"timestamp_ms": at_ms, "duration_ms": "500", "bitstream_identifier": "of-the-agent"}
+        assert httpx.post(events, data=event, headers=people).text == "ok"
+        wait_for("it is told", lambda: "of-the-agent" in plane.read_annotations("worker-1").get(KEY, ""), 60)
+        lease = ("-n", "nodescope", "get", "lease", "node.worker-1", "-o", "name")
+        wait_for("so is its window", lambda: plane.run_kubectl(*lease).returncode == 0, 60)
+        assert read_status()["annotations"]["reason"] == ""
+        # The viewer is another user: it reads what the agent writes by its group alone.
+        viewer = f"http://127.0.0.1:{installed.viewer}"
+        assert httpx.get(f"{viewer}/api/containers").status_code == 401
+
+        def count_containers() -> int:
+            found = httpx.get(f"{viewer}/api/containers", headers=people, timeout=60)
+            return len(found.json()["containers"]) if found.status_code == 200 else 0
+
+        wait_for("the viewer shows containers", count_containers, 90)
+        assert any(installed.data.iterdir())
+        with installed.kubelet.run("nodescope-mcp"):
+            wait_for("the MCP server lives", partial(answers, installed.mcp_probes, "/healthz"), 90)
+            assert httpx.post(f"http://127.0.0.1:{installed.mcp}/mcp", json={}).status_code == 401
+            wait_for("it knows the node", lambda: "worker-1" in str(ask_mcp(installed.mcp, "list_nodes")), 90)
+        assert all(process.poll() is None for process in running.values())
+    for name in ("agent", "viewer", "consolidator", "nodescope-mcp"):
+        log = installed.kubelet.read_log(name)
+        assert not re.search("forbidden|denied|Read-only|Traceback", log), log
 
 
 def test_a_frozen_extender_is_restarted_within_ten_seconds(installed: Installation) -> None:

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -273,22 +273,29 @@ class ControlPlane:
 
     def issue_token(self, account: str, node: str | None) -> str:
         """A token of an account in nodescope, as the kubelet asks for: bound to a pod on a node."""
-        spec: dict[str, Any] = {"expirationSeconds": 3600}
+        if node is None:
+            return self.issue_bound_token(account, {})
+        spec = {
+            "nodeName": node,
+            "serviceAccountName": account,
+            "containers": [{"name": "agent", "image": "nodescope"}],
+        }
         with self.client() as client:
-            if node is not None:
-                pod = {"nodeName": node, "serviceAccountName": account}
-                pod["containers"] = [{"name": "agent", "image": "nodescope"}]  # type: ignore[assignment]
-                made = client.create(
-                    "/api/v1/namespaces/nodescope/pods",
-                    {"metadata": {"name": f"{account}-{node}"}, "spec": pod},
-                )
-                about = made["metadata"]
-                spec["boundObjectRef"] = {
-                    "kind": "Pod",
-                    "apiVersion": "v1",
-                    "name": about["name"],
-                    "uid": about["uid"],
-                }
+            pod = {"metadata": {"name": f"{account}-{node}"}, "spec": spec}
+            made = client.create("/api/v1/namespaces/nodescope/pods", pod)
+        return self.issue_bound_token(account, made["metadata"])
+
+    def issue_bound_token(self, account: str, pod: Mapping[str, Any]) -> str:
+        """Bound to the pod with this metadata; to none where it has no uid."""
+        spec: dict[str, Any] = {"expirationSeconds": 3600}
+        if "uid" in pod:
+            spec["boundObjectRef"] = {
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "name": pod["name"],
+                "uid": pod["uid"],
+            }
+        with self.client() as client:
             path = f"/api/v1/namespaces/nodescope/serviceaccounts/{account}/token"
             issued = client.create(path, {"spec": spec})
         token: str = issued["status"]["token"]

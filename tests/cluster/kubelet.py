@@ -1,11 +1,11 @@
 """
-Containers of a Deployment as a kubelet would start them, without a container runtime.
+Containers of Deployments and of a DaemonSet's pods as a kubelet would start them, without a container runtime.
 
 The command, the environment, the files of Secrets and ConfigMaps at their paths,
-and the account's token are those of the object that the API server holds. Files
-are put in place in a mount namespace of the process, where /etc and /run are
-copies; names of Services resolve there to loopback. Ports are the rendered ones:
-a test chooses free ones by the chart's values.
+the account's token, the user and the capabilities are those of the object that the
+API server holds; see sandbox.py. Paths of the node are those of a folder that a test
+gives. Names of Services resolve to loopback. Ports are the rendered ones: a test
+chooses free ones by the chart's values.
 """
 
 import base64
@@ -14,20 +14,22 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ControlPlane, wait_for
 from tests.cluster.programs import NODESCOPE, end_program
+from tests.cluster.sandbox import Mount, can_isolate, render_sandbox
 
-ACCOUNT = "run/secrets/kubernetes.io/serviceaccount"
-MOUNT = 'mount --bind "$0/etc" /etc && mount --bind "$0/run" /run && exec "$@"'
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+Running = dict[str, "subprocess.Popen[bytes]"]
+"""By container."""
 
 
 def can_mount() -> bool:
-    return os.geteuid() == 0 and bool(shutil.which("unshare"))
+    return can_isolate()
 
 
 def derive_service_links(services: list[dict[str, Any]]) -> dict[str, str]:
@@ -57,31 +59,83 @@ def derive_service_links(services: list[dict[str, Any]]) -> dict[str, str]:
 class Kubelet:
     """Starts containers of pods of one namespace."""
 
-    def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        namespace: str,
+        folder: Path,
+        node_root: Path | None = None,
+        *,
+        has_links: bool = False,
+    ) -> None:
         self._plane = plane
         self._namespace = namespace
         self._folder = folder
+        self._node_root = node_root or folder / "node"
+        """What stands for the root of the node that pods run on."""
+        self._has_links = has_links
+        """Variables of Services for every pod, also where its spec asks for none."""
         self._started = 0
 
     @contextmanager
     def run(self, deployment: str) -> "Iterator[subprocess.Popen[bytes]]":
         """The first container of a Deployment's pod; ended with the context."""
         template = self._read(f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{deployment}")
-        pod = template["spec"]["template"]["spec"]
-        container = pod["containers"][0]
-        self._started += 1
-        disk = self._folder / f"{deployment}-{self._started}"
-        self._write_files(disk, pod, container)
-        command = container.get("command") or list(NODESCOPE)
-        if container.get("command"):
-            command = [str(self._plane.tools / command[0]), *command[1:]]
-        words = ["unshare", "-m", "--", "sh", "-c", MOUNT, str(disk), *command, *container.get("args", [])]
-        with (self._folder / f"{deployment}.log").open("ab") as log:
-            process = subprocess.Popen(words, stdout=log, stderr=log, env=self._environment(pod, container))
+        pod = {"metadata": {"name": f"{deployment}-pod"}, "spec": template["spec"]["template"]["spec"]}
+        process = self._start(pod, pod["spec"]["containers"][0], deployment)
         try:
             yield process
         finally:
             end_program(process)
+
+    @contextmanager
+    def run_agent_pod(self, node: str) -> Iterator[Running]:
+        """All containers of the DaemonSet's pod on a node, which is bound to it first; its status is told."""
+        pod = wait_for(f"the agents' pod of {node}", lambda: self._find_agent_pod(node), 60)
+        name = pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{self._namespace}/pods/{name}"
+        with self._plane.client() as client:
+            if not pod["spec"].get("nodeName"):
+                # The cluster's own scheduler, which is not here.
+                target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+                client.create(f"{path}/binding", target)
+            pod = client.read(path)
+            with ExitStack() as stack:
+                running = {}
+                for container in pod["spec"]["containers"]:
+                    process = self._start(pod, container, container["name"])
+                    stack.callback(end_program, process)
+                    running[container["name"]] = process
+                ready = {"type": "Ready", "status": "True"}
+                status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+                client.patch(f"{path}/status", {"status": {**status, "conditions": [ready]}})
+                yield running
+
+    def _find_agent_pod(self, node: str) -> dict[str, Any] | None:
+        """A DaemonSet's controller says for which node a pod is by its affinity."""
+        for pod in self._list("pods"):
+            labels = pod["metadata"].get("labels", {})
+            if labels.get("app.kubernetes.io/component") == "agent" and find_wanted_node(pod) == node:
+                return pod
+        return None
+
+    def _start(
+        self, pod: Mapping[str, Any], container: Mapping[str, Any], name: str
+    ) -> "subprocess.Popen[bytes]":
+        self._started += 1
+        disk = self._folder / f"{name}-{self._started}"
+        mounts = self._prepare(disk, pod, container)
+        command = container.get("command") or list(NODESCOPE)
+        if container.get("command"):
+            command = [str(self._plane.tools / command[0]), *command[1:]]
+        script = disk / "start"
+        context = container.get("securityContext", {})
+        script.write_text(render_sandbox(disk, mounts, context, [self._plane.tools]))
+        isolated = ["unshare", "-m", "--propagation", "private", "--", "sh", str(script)]
+        words = [*isolated, *command, *container.get("args", [])]
+        with (self._folder / f"{name}.log").open("ab") as log:
+            environment = self._environment(pod, container)
+            return subprocess.Popen(words, stdout=log, stderr=log, env=environment)
 
     def await_restart(self, deployment: str, port: int, process: "subprocess.Popen[bytes]") -> float:
         """
@@ -122,11 +176,16 @@ class Kubelet:
 
     def _environment(self, pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
         """Of the machine only where programs and our sources are."""
-        kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "HOME") if key in os.environ}
-        kept |= {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self._plane.api_port)}
-        if pod.get("enableServiceLinks", True):
+        kept = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+        kept |= {"HOME": "/", "KUBERNETES_SERVICE_HOST": "127.0.0.1"}
+        kept["KUBERNETES_SERVICE_PORT"] = str(self._plane.api_port)
+        if self._has_links or pod["spec"].get("enableServiceLinks", True):
             kept |= derive_service_links(self._list("services"))
-        values = {"metadata.namespace": self._namespace, "metadata.name": "pod", "spec.nodeName": "node"}
+        values = {
+            "metadata.namespace": self._namespace,
+            "metadata.name": pod["metadata"]["name"],
+            "spec.nodeName": pod["spec"].get("nodeName", "node"),
+        }
         for one in container.get("env", []):
             source = one.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
             kept[one["name"]] = values[source] if source else one.get("value", "")
@@ -136,28 +195,69 @@ class Kubelet:
         found: list[dict[str, Any]] = self._read(f"/api/v1/namespaces/{self._namespace}/{resource}")["items"]
         return found
 
-    def _write_files(self, disk: Path, pod: Mapping[str, Any], container: Mapping[str, Any]) -> None:
+    def _prepare(self, disk: Path, pod: Mapping[str, Any], container: Mapping[str, Any]) -> list[Mount]:
+        """The container's files on this machine, and where it sees them."""
+        disk.mkdir(parents=True)
         shutil.copytree("/etc", disk / "etc", symlinks=True, ignore_dangling_symlinks=True)
         names = [f"{one['metadata']['name']}.{self._namespace}.svc" for one in self._list("services")]
         (disk / "etc/hosts").write_text(f"127.0.0.1 localhost {' '.join(names)}\n")
-        account = disk / ACCOUNT
-        account.mkdir(parents=True)
-        (account / "token").write_text(self._plane.issue_token(pod["serviceAccountName"], None))
-        (account / "namespace").write_text(self._namespace)
-        shutil.copy(self._plane.folder / "pki/apiserver.crt", account / "ca.crt")
-        mounts = {mount["name"]: mount["mountPath"] for mount in container.get("volumeMounts", [])}
-        for volume in pod.get("volumes", []):
-            for name, content in self._read_volume(volume).items():
-                target = disk / mounts[volume["name"]].lstrip("/") / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+        volumes = {one["name"]: one for one in pod["spec"].get("volumes", [])}
+        mounts = [
+            Mount(
+                self._find_volume(pod["metadata"]["name"], volumes[one["name"]]),
+                one["mountPath"],
+                bool(one.get("readOnly")),
+            )
+            for one in container.get("volumeMounts", [])
+        ]
+        if pod["spec"].get("automountServiceAccountToken", True):
+            mounts.append(Mount(self._write_account(disk, pod), ACCOUNT, read_only=True))
+        return mounts
+
+    def _write_account(self, disk: Path, pod: Mapping[str, Any]) -> Path:
+        folder = disk / "account"
+        folder.mkdir()
+        token = self._plane.issue_bound_token(pod["spec"]["serviceAccountName"], pod["metadata"])
+        (folder / "token").write_text(token)
+        (folder / "namespace").write_text(self._namespace)
+        shutil.copy(self._plane.folder / "pki/apiserver.crt", folder / "ca.crt")
+        return folder
+
+    def _find_volume(self, pod: str, volume: Mapping[str, Any]) -> Path:
+        """One folder for all containers of a pod."""
+        if "hostPath" in volume:
+            folder = self._node_root / volume["hostPath"]["path"].lstrip("/")
+            # As DirectoryOrCreate does it; what must be there is a fault of the test.
+            if volume["hostPath"].get("type") == "DirectoryOrCreate":
+                folder.mkdir(parents=True, exist_ok=True)
+            return folder
+        folder = self._folder / "volumes" / pod / volume["name"]
+        folder.mkdir(parents=True, exist_ok=True)
+        if "emptyDir" in volume:
+            folder.chmod(0o777)
+        for name, content in self._read_volume(volume).items():
+            (folder / name).write_bytes(content)
+        return folder
 
     def _read_volume(self, volume: Mapping[str, Any]) -> dict[str, bytes]:
         where = f"/api/v1/namespaces/{self._namespace}"
         if "secret" in volume:
             data = self._read(f"{where}/secrets/{volume['secret']['secretName']}")["data"]
-            return {key: base64.b64decode(value) for key, value in data.items()}
+            # Where keys are named, the others stay out.
+            paths = {one["key"]: one["path"] for one in volume["secret"].get("items", [])} or {
+                key: key for key in data
+            }
+            return {path: base64.b64decode(data[key]) for key, path in paths.items()}
         if "configMap" in volume:
             data = self._read(f"{where}/configmaps/{volume['configMap']['name']}")["data"]
             return {key: value.encode() for key, value in data.items()}
         return {}
+
+
+def find_wanted_node(pod: Mapping[str, Any]) -> str:
+    """The node that a DaemonSet's controller made a pod for."""
+    required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = required["nodeSelectorTerms"]
+    (field,) = term["matchFields"]
+    name: str = field["values"][0]
+    return name

@@ -11,6 +11,7 @@ judged anew that have its bitstream or pods on their way. The result is that of
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from statistics import median
 
 from nodescope.use.scheduler.cost import (
@@ -47,6 +48,19 @@ class StandingNode:
     """In the device's part."""
 
 
+@dataclass(frozen=True, slots=True)
+class CalledNodes:
+    """The nodes of a call, in its order; kube-scheduler asks about the same ones again and again."""
+
+    names: tuple[str, ...]
+    rows: list[StandingNode]
+    hosts: list[float]
+    devices: list[float]
+    unsure: list[int]
+    """Places of the nodes whose device is not known for sure."""
+    places: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class RatedNodes:
     """All nodes for one pod, in the order of the call."""
@@ -76,23 +90,41 @@ class StandingCosts:
     _unseen: StandingNode = field(default_factory=StandingNode)
     _typical: Mapping[str, float] = field(default_factory=dict)
     """What a cause costs where it was not measured."""
+    _called: CalledNodes | None = None
+    """Of the last call, until the costs are renewed."""
 
     def judge(self, pod: PodRequest, names: Sequence[str], now_ms: int) -> RatedNodes:
         self._renew(now_ms)
         arriving = self.placed.arriving("fpga")
         part = FpgaPart(pod, self._cluster, self.placed, self.nodes.times, now_ms, arriving)
-        rows = [self._rows.get(name, self._unseen) for name in names]
-        parts = self._judge_special(part, names, arriving)
-        device = [row.device_ms + part.cold_ms for row in rows]
+        called = self._list_called(names)
+        parts = self._judge_special(part, called, arriving)
+        cold_ms = part.cold_ms
+        device = [ms + cold_ms for ms in called.devices]
         for place, (one, _) in parts.items():
             device[place] = one.cost_ms
-        costs = self._settle(rows, device)
+        costs = self._settle(called, device)
         for place, (_, more_ms) in parts.items():
             costs[place] += more_ms
         scores = derive_scores(costs, derive_device_unit(self._cluster.session_ms), min(costs))
         best = heapq.nsmallest(EXPLAINED, range(len(names)), key=costs.__getitem__)
         explained = [self._explain(part, names[place], costs[place], scores[place]) for place in best]
         return RatedNodes(names, costs, scores, explained)
+
+    def _list_called(self, names: Sequence[str]) -> CalledNodes:
+        # Names of the last call are the same objects, which makes the comparison a blink.
+        wanted = tuple(names)
+        if self._called is None or self._called.names != wanted:
+            rows = [self._rows.get(name, self._unseen) for name in wanted]
+            self._called = CalledNodes(
+                wanted,
+                rows,
+                [row.host_ms for row in rows],
+                [row.device_ms for row in rows],
+                [place for place, row in enumerate(rows) if row.confidence < 1],
+                {name: place for place, name in enumerate(wanted)},
+            )
+        return self._called
 
     def _renew(self, now_ms: int) -> None:
         if self._at_ms is not None and 0 <= now_ms - self._at_ms < RENEW_SECONDS * 1000:
@@ -114,20 +146,18 @@ class StandingCosts:
             for name in node.fpga.bitstreams if node.fpga else ():
                 holders.setdefault(name, []).append(node.name)
         self._at_ms, self._cluster, self._rows, self._holders = now_ms, cluster, rows, holders
-        self._unseen = StandingNode(middle_ms)
+        self._unseen, self._called = StandingNode(middle_ms), None
 
     def _judge_special(
-        self, part: FpgaPart, names: Sequence[str], arriving: Mapping[str, Arriving]
+        self, part: FpgaPart, called: CalledNodes, arriving: Mapping[str, Arriving]
     ) -> dict[int, tuple[CostPart, float]]:
         """By place: nodes whose cost this pod changes, with what is on its way there."""
         special = {*arriving, *self._holders.get(part.bitstream, ()), *self.placed.sent_to(part.bitstream)}
-        if not special:
-            return {}
-        found = {}
-        for place, name in enumerate(names):
-            if name in special:
-                found[place] = self._judge_one(part, name, name in arriving)
-        return found
+        return {
+            place: self._judge_one(part, name, name in arriving)
+            for name in special
+            if (place := called.places.get(name)) is not None
+        }
 
     def _judge_one(self, part: FpgaPart, name: str, is_arriving: bool) -> tuple[CostPart, float]:
         node, row = self._find(name), self._rows.get(name, self._unseen)
@@ -138,16 +168,16 @@ class StandingCosts:
         rating = NodeRating(name)
         return part.judge(node, rating), rating.terms.get("arriving", 0.0)
 
-    def _settle(self, rows: Sequence[StandingNode], device: list[float]) -> list[float]:
+    def _settle(self, called: CalledNodes, device: list[float]) -> list[float]:
         """As settle_costs does; nearly all nodes are known for sure."""
-        unsure = [place for place, row in enumerate(rows) if row.confidence < 1]
-        if unsure:
+        rows = called.rows
+        if called.unsure:
             known_ms = [ms for ms, row in zip(device, rows) if row.confidence]
             middle_ms = median(known_ms) if known_ms else 0.0
-            for place in unsure:
+            for place in called.unsure:
                 device[place] = blend(CostPart(device[place], rows[place].confidence), middle_ms)
-        costs = [row.host_ms + ms for row, ms in zip(rows, device)]
-        unknown = [place for place in unsure if not rows[place].confidence]
+        costs = list(map(add, called.hosts, device))
+        unknown = [place for place in called.unsure if not rows[place].confidence]
         if unknown and len(unknown) < len(costs):
             best_ms = min(cost for cost, row in zip(costs, rows) if row.confidence)
             for place in unknown:

@@ -119,5 +119,11 @@ def render_filtered(call: ExtenderCall, refused: Mapping[str, str]) -> bytes:
 
 def render_scores(names: Sequence[str], scores: Sequence[int]) -> bytes:
     # Assembled: a thousand small objects would cost as much as judging their nodes.
-    rows = [f'{{"Host":{quote(name)},"Score":{score}}}' for name, score in zip(names, scores, strict=True)]
+    rows = [f"{host}{score}}}" for host, score in zip(quote_hosts(tuple(names)), scores, strict=True)]
     return f"[{','.join(rows)}]".encode()
+
+
+@lru_cache(maxsize=2)
+def quote_hosts(names: tuple[str, ...]) -> list[str]:
+    """What stands in front of each score: kube-scheduler asks about the same nodes again and again."""
+    return [f'{{"Host":{quote(name)},"Score":' for name in names]
