@@ -67,6 +67,7 @@ class Installation:
         self.viewer, self.viewer_probes = free_port(), free_port()
         self.values = (
             "extender.enabled=true",
+            "kubernetes.names=true",
             "kubernetes.annotate={fpga,window}",
             "security.tokenSecret=nodescope-token",
             f"extender.port={self.verbs}",

@@ -226,12 +226,13 @@ class Kubelet:
     def _find_volume(self, pod: str, volume: Mapping[str, Any]) -> Path:
         """One folder for all containers of a pod."""
         if "hostPath" in volume:
-            folder = self._node_root / volume["hostPath"]["path"].lstrip("/")
+            path: str = volume["hostPath"]["path"]
+            folder = self._node_root / path.lstrip("/")
             # As DirectoryOrCreate does it; what must be there is a fault of the test.
             if volume["hostPath"].get("type") == "DirectoryOrCreate":
                 folder.mkdir(parents=True, exist_ok=True)
             return folder
-        folder = self._folder / "volumes" / pod / volume["name"]
+        folder = self._folder.joinpath("volumes", pod, str(volume["name"]))
         folder.mkdir(parents=True, exist_ok=True)
         if "emptyDir" in volume:
             folder.chmod(0o777)
