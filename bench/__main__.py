@@ -49,6 +49,7 @@ BENCHES = {
     "pod_list": "the extender's memory while it lists 50,000 pods",
     "adapter": "metrics for autoscalers: answers, dead agents, memory at 50,000 pods, cost, load step to scale-up",
     "watcher": "what the watcher finds on generated nodes, when, and what it tells without need",
+    "watcher_judge": "the same on nodes of a second generator, weeks of healthy ones included",
     "scheduler_cpu": "the extender's CPU for one FPGA pod at 5,000 nodes",
     "scheduler_pods": "pods/s of a stock scheduler at 500 and 5,000 nodes: alone, with the extender, beside a second one",
     "scheduler_interference": "pods that slow each other down, placed by profiles, by requests, and by who knows all",
