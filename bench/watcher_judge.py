@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Task:
     name: str
     seed: int
     days: float = 0.0
+    containers: int = 0
+    """0 for what the seed says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,11 @@ def run_task(task: Task) -> Outcome:
 
 def make(task: Task) -> Trial:
     if task.name == "healthy":
-        return make_healthy(task.seed, task.days, HEALTHY_CONTAINERS[task.seed % len(HEALTHY_CONTAINERS)])
+        usual = HEALTHY_CONTAINERS[task.seed % len(HEALTHY_CONTAINERS)]
+        return make_healthy(task.seed, task.days, task.containers or usual)
     plant = next(one for one in TROUBLES if one.__name__ == task.name)
-    return make_trial(plant, task.seed, PLANTED_CONTAINERS[task.seed % len(PLANTED_CONTAINERS)])
+    usual = PLANTED_CONTAINERS[task.seed % len(PLANTED_CONTAINERS)]
+    return make_trial(plant, task.seed, task.containers or usual)
 
 
 def judge(trial: Trial, told: Sequence[Told], seconds: float) -> Outcome:
@@ -171,10 +175,10 @@ def list_tasks(only: Sequence[str], seeds: Sequence[int], healthy: Sequence[int]
     return weeks + [Task(name, seed) for seed in seeds for name in names]
 
 
-def measure(tasks: Sequence[Task]) -> tuple[Score, Score]:
+def measure(tasks: Sequence[Task], processes: int = PROCESSES) -> tuple[Score, Score]:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     troubled, calm = Score(), Score()
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for outcome in pool.imap_unordered(run_task, tasks):
             (calm if outcome.name == "healthy" else troubled).outcomes.append(outcome)
             text = f"{outcome.name} {outcome.seed}: missed {outcome.missed or 'none'}, false {outcome.false or 'none'}"
@@ -279,8 +283,12 @@ def main() -> int:
     parser.add_argument(
         "--only", type=lambda text: text.split(","), default=[], help="troubles that begin so"
     )
+    parser.add_argument("--containers", type=int, default=0, help="of each node, to be quick")
+    parser.add_argument("--processes", type=int, default=PROCESSES)
     options = parser.parse_args()
-    for row in build_rows(*measure(list_tasks(options.only, options.seeds, options.healthy, options.days))):
+    tasks = list_tasks(options.only, options.seeds, options.healthy, options.days)
+    tasks = [replace(task, containers=options.containers) for task in tasks]
+    for row in build_rows(*measure(tasks, options.processes)):
         print(f"{row.what}: {row.ours:.4g} {row.unit} ({row.remark})")
     return 0
 

@@ -234,7 +234,8 @@ def test_a_ladder_is_bounded_and_remembers_lows_and_highs() -> None:
     assert [len(level) for level in ladder.levels] == [BUCKETS] * 4
     assert {one.high for one in ladder.levels[2]} == {60.0}
     assert {one.low for one in ladder.levels[3]} == {0.0}
-    assert ladder.highest_before(0.0) == float("-inf")
+    assert ladder.look_back(0.0) == (float("-inf"), 0.0)
+    assert ladder.look_back(float("inf")) == (60.0, 60.0)
 
 
 def rise_of(values: Sequence[float]) -> Any:

@@ -183,6 +183,7 @@ class FindingStore:
 
     def _refresh(self, finding: NodeFinding, sighting: Sighting) -> NodeFinding:
         """What is seen now, on the same finding; its beginning is fixed once somebody was told."""
+        who = sighting.subject
         return replace(
             finding,
             severity=sighting.severity,
@@ -196,7 +197,13 @@ class FindingStore:
             evidence=dict(sighting.evidence),
             is_learned=sighting.is_learned,
             feedback=self.feedback[sighting.key].verdict if sighting.key in self.feedback else "",
-            **asdict(sighting.subject),
+            namespace=who.namespace,
+            workload=who.workload,
+            pod=who.pod,
+            container=who.container,
+            container_id=who.container_id,
+            device=who.device,
+            pod_uid=who.pod_uid,
         )
 
     def _judge(self, before: NodeFinding, after: NodeFinding, sighting: Sighting, now: float) -> str | None:
@@ -274,7 +281,8 @@ class FindingStore:
     # -- silences -------------------------------------------------------------------
 
     def _mark(self, finding: NodeFinding) -> NodeFinding:
-        return replace(finding, silenced=self.silences.find(finding))
+        silenced = self.silences.find(finding)
+        return finding if silenced == finding.silenced else replace(finding, silenced=silenced)
 
     def silence(self, given: object, now: float) -> Silence:
         """Keeps what a person asks for; findings that it is about are marked at once."""

@@ -75,9 +75,14 @@ class Ladder:
             return [level]
         return [level, *self._add(level + 1, bucket.start, bucket.low, bucket.high)]
 
-    def highest_before(self, at: float) -> float:
-        """The highest value of all that lies before a moment; minus infinity where nothing does."""
-        spans = zip(self.levels, WIDTHS)
-        return max(
-            (one.high for level, width in spans for one in level if one.start + width <= at), default=-inf
-        )
+    def look_back(self, before: float) -> tuple[float, float]:
+        """Of all that lies before a moment: the highest value (minus infinity where nothing does) and the deepest fall."""
+        highest, fall = -inf, 0.0
+        for level, width in zip(self.levels, WIDTHS):
+            peak = -inf
+            for one in level:
+                if one.start + width > before:
+                    break
+                fall, peak = max(fall, peak - one.low), max(peak, one.high)
+            highest = max(highest, peak)
+        return highest, fall

@@ -9,6 +9,7 @@ never learned: they are as bad the tenth time.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 LEARNED_KINDS = frozenset({"memory_leak", "cpu_throttling", "noisy_neighbour"})
@@ -58,6 +59,16 @@ def read_profile(content: Mapping[str, Any]) -> HourProfile:
         if kept:
             found[str(key)] = kept
     return HourProfile(found)
+
+
+def read_levels(content: object) -> dict[str, float]:
+    """What was harmless in an earlier run, by name; what is no number is left out."""
+    rows = content.items() if isinstance(content, dict) else ()
+    return {
+        str(name): float(level)
+        for name, level in rows
+        if isinstance(level, int | float) and not isinstance(level, bool) and isfinite(level)
+    }
 
 
 def read_rows(rows: object) -> Iterable[tuple[int, int]]:

@@ -48,6 +48,8 @@ NO_DISKS = frozenset(
     {"tmpfs", "ramfs", "devtmpfs", "squashfs", "overlay", "iso9660", "erofs", "cramfs", "udf"}
 )
 GPU_SOURCES = ("nvidia", "amd")
+# Kinds of workloads that nobody waits for.
+JOBS = frozenset({"Job", "CronJob", "Jobs"})
 
 
 class ContainerLook(NamedTuple):
@@ -240,6 +242,9 @@ def list_disks(latest: Mapping[str, Moment]) -> list[DiskLook]:
         size = read_cell(moment.block, "filesystem.size", row)
         available = read_cell(moment.block, "filesystem.available", row)
         mountpoint = entity.attribute("mountpoint") or "/".join(entity.ids)
+        if read_cell(moment.block, "filesystem.readonly", row) == 1:
+            # Nobody can fill it.
+            continue
         if size > 0 and isfinite(available):
             found.setdefault(entity.attribute("device") or mountpoint, DiskLook(mountpoint, size, available))
     return list(found.values())

@@ -48,24 +48,32 @@ def find_rise(buckets: Sequence[Bucket], width: float, least_growth: float) -> S
     """The longest rise that goes on now; None where there is none, or it has grown by less than so much."""
     if len(buckets) < LEAST_BUCKETS:
         return None
-    lows = np.array([one.low for one in buckets])
+    levels = [one.low for one in buckets]
     # Most containers end here: nothing has grown.
-    if lows[-1] - lows.min() < least_growth:
+    if levels[-1] - min(levels) < least_growth:
         return None
-    order = np.sign(lows[None, :] - lows[:, None])
+    lows = np.array(levels)
     kept = list(buckets)
+    pairs = count_ordered(lows)
     for first in range(len(lows) - LEAST_BUCKETS + 1):
-        rise = judge_rise(kept[first:], order[first:, first:], width)
-        if rise and rise.grown >= least_growth:
+        count = len(lows) - first
+        if pairs[first] < LEAST_ORDER * count * (count - 1) / 2 or lows[-1] - lows[first] < least_growth:
+            continue
+        rise = judge_rise(kept[first:], lows[first:], width)
+        if rise:
             return rise
     return None
 
 
-def judge_rise(buckets: Sequence[Bucket], order: Floats, width: float) -> SteadyRise | None:
+def count_ordered(lows: Floats) -> list[float]:
+    """From each bucket to the last: pairs that rise less pairs that fall, of which Kendall's correlation is made."""
+    order = np.triu(np.sign(lows[None, :] - lows[:, None]), 1)
+    found: list[float] = np.cumsum(order.sum(axis=1)[::-1])[::-1].tolist()
+    return found
+
+
+def judge_rise(buckets: Sequence[Bucket], lows: Floats, width: float) -> SteadyRise | None:
     count = len(buckets)
-    if np.triu(order, 1).sum() < LEAST_ORDER * count * (count - 1) / 2:
-        return None
-    lows = np.array([one.low for one in buckets])
     times = np.array([one.start for one in buckets])
     middle = count // 2
     first, half = (

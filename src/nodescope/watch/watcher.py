@@ -15,9 +15,9 @@ from nodescope.base.clock import Clock, thread_cpu_ns
 from nodescope.base.findings.event_form import make_event
 from nodescope.base.frame import Event, Outcome
 from nodescope.hold.ring import Ring
-from nodescope.watch.detect import Detector, build_detectors
+from nodescope.watch.detect import Detector, Learner, build_detectors
 from nodescope.watch.finding_store import FindingStore
-from nodescope.watch.learned import LEARNED_KINDS, HourProfile, read_profile
+from nodescope.watch.learned import LEARNED_KINDS, HourProfile, read_levels, read_profile
 from nodescope.watch.look import Eyes, NodeLook
 from nodescope.watch.sighting import Sighting
 
@@ -86,6 +86,10 @@ class Watcher:
         self.store.load()
         learned = self.store.extra.get("hours")
         self.profile = read_profile(learned if isinstance(learned, dict) else {})
+        levels = self.store.extra.get("levels")
+        for kind, detector in self.detectors.items():
+            if isinstance(detector, Learner):
+                detector.recall(read_levels(levels.get(kind) if isinstance(levels, dict) else None))
         # What was told before is not told again.
         self._told = self.store.revision
 
@@ -93,6 +97,11 @@ class Watcher:
         """What was learned is copied only where the store writes."""
         if always or self.store.is_unsaved:
             self.store.extra["hours"] = self.profile.to_json()
+            self.store.extra["levels"] = {
+                kind: detector.remember()
+                for kind, detector in self.detectors.items()
+                if isinstance(detector, Learner)
+            }
             self.store.save(now, always=always)
 
     def _run(self) -> None:

@@ -14,7 +14,7 @@ Only confirmed findings of the first two are worth a page.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
@@ -112,7 +112,8 @@ class NodeFinding:
         return name or self.device or self.container
 
     def to_json(self) -> dict[str, Any]:
-        content = asdict(self)
+        # Every field is plain but these: a copy in depth would cost ten times as much, at every save.
+        content: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
         content["victims"] = list(self.victims)
         content["evidence"] = {name: plain_fact(value) for name, value in self.evidence.items()}
         content["time_to_limit_seconds"] = plain_fact(self.time_to_limit_seconds)

@@ -1,6 +1,7 @@
 """One module for each kind of finding: it takes looks and says what it sees."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 from nodescope.watch.detect.crash_loop import CrashLoops
 from nodescope.watch.detect.disk_full import FullDisks
@@ -21,6 +22,15 @@ class Detector(Protocol):
     """So long after the last sighting a finding of its kind is over."""
 
     def look(self, look: NodeLook) -> list[Sighting]: ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A detector that knows by name what was harmless; it outlives the agent."""
+
+    def remember(self) -> dict[str, float]: ...
+
+    def recall(self, known: Mapping[str, float]) -> None: ...
 
 
 def build_detectors() -> dict[str, Detector]:

@@ -1,5 +1,11 @@
-"""A file system that is full or will be: pods are evicted, and whoever writes fails."""
+"""
+A file system that is full or will be: pods are evicted, and whoever writes fails.
 
+What is mounted read-only is as full as it was made. A file system that was as full before and
+was emptied again, as logs are rotated and images are removed, is no news up to there.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodescope.base.quantity import render_bytes, render_seconds
@@ -17,6 +23,11 @@ FAR_RATIO = 2.0
 FAR_SECONDS = 12 * 3600.0
 LEAST_SHARE = 0.005
 QUIET_SECONDS = 900.0
+# One that is full later than this is worth knowing, and no reason to get up.
+SOON_SECONDS = 3 * 3600.0
+# Of the file system: it was emptied by at least so much, or is fuller than ever by so much.
+EMPTIED_SHARE = 0.03
+RECORD_SHARE = 0.01
 
 
 @dataclass(slots=True)
@@ -24,6 +35,15 @@ class DiskPath:
     ladder: Ladder = field(default_factory=Ladder)
     rises: dict[int, SteadyRise] = field(default_factory=dict)
     held: Held = field(default_factory=lambda: Held(FULL_SHARE, OFF_SHARE))
+    highest: float = 0.0
+    """Since it was emptied last."""
+    emptied: float = 0.0
+    """How much was used when it was emptied, at the most."""
+
+    def note(self, used: float, size: float) -> None:
+        if self.highest - used > EMPTIED_SHARE * size:
+            self.emptied, self.highest = max(self.emptied, self.highest), used
+        self.highest = max(self.highest, used)
 
 
 @dataclass(slots=True)
@@ -37,6 +57,13 @@ class FullDisks:
         found = [self._follow(one, look.at) for one in look.disks]
         return [one for one in found if one]
 
+    def remember(self) -> dict[str, float]:
+        return {name: path.emptied for name, path in self._paths.items() if path.emptied}
+
+    def recall(self, known: Mapping[str, float]) -> None:
+        for name, emptied in known.items():
+            self._paths[name] = DiskPath(emptied=emptied)
+
     def _follow(self, one: DiskLook, now: float) -> Sighting | None:
         path = self._paths.setdefault(one.mountpoint, DiskPath())
         used = one.size - one.available
@@ -45,8 +72,11 @@ class FullDisks:
             path.rises.pop(level, None)
             if rise:
                 path.rises[level] = rise
+        path.note(used, one.size)
         since = path.held.add(used / one.size, now)
         rise = choose_rise(path, one.size)
+        if rise and rise.high < path.emptied + RECORD_SHARE * one.size:
+            rise = None
         if since is None and rise is None:
             return None
         return describe_disk(one, since, rise, now)
@@ -73,7 +103,7 @@ def describe_disk(one: DiskLook, since: float | None, rise: SteadyRise | None, n
     path = f", and is full in {render_seconds(left)} at this pace" if left is not None else ""
     return Sighting(
         "disk_full",
-        "kill",
+        "kill" if since is not None or left is None or left <= SOON_SECONDS else "curious",
         FindingSubject(device=one.mountpoint),
         min(since if since is not None else now, rise.since if rise else now),
         f"{state}{path}: pods are evicted and writes fail then.",

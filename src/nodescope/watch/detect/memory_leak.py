@@ -1,14 +1,15 @@
 """
 A container whose memory rises steadily towards its limit, told before it is killed.
 
-Page cache does not count: the kernel gives it back. Somebody is told as soon
-as the rise has lasted for half as long as it will take from now to the limit:
-a third of the way of a straight rise. Earlier, anything that fills its heap
-looks the same. A rise that began with its container is told when it is near the
-limit, unless the workload was killed before: most of those level off. What a
-workload held before without being killed is no news.
+Page cache does not count: the kernel gives it back. Somebody is told when a straight
+rise has gone about two fifths of its way and half of the limit is used, or when the limit is
+minutes away. Earlier, anything that fills its heap looks the same. A rise that began with its
+container is told when it is near the limit, unless the workload was killed before: most of those
+level off. What a container of the workload held before without being killed is no news, and
+of one that goes up and down all the time a new height is news beyond half of its deepest fall.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
@@ -24,7 +25,12 @@ from nodescope.watch.sighting import Sighting
 LEAST_SHARE = 0.02
 LEAST_BYTES = 8 * 2**20
 # Told when the limit is at most so many times as far away as the rise has lasted.
-FAR_RATIO = 2.0
+FAR_RATIO = 1.4
+# With less of its limit in use nothing is short yet, unless the limit is so near.
+LEAST_HELD_SHARE = 0.5
+URGENT_SECONDS = 1800.0
+# Suspected from here on; further away it is nothing yet.
+SUSPECT_RATIO = 4.0
 # A kill that is further away than this is worth knowing, and no reason to get up.
 SOON_SECONDS = 6 * 3600.0
 # A rise of less than five minutes is told only where the limit is near.
@@ -32,8 +38,12 @@ LEAST_SECONDS = 300.0
 NEAR_SHARE = 0.85
 # A rise that begins so soon after its container has begun with it.
 START_SECONDS = 600.0
-# It was as high before and fell again: a heap that is collected.
+# It was as high before and fell again: a heap that is collected; of one that falls deeper, so much of its fall.
 RECORD_SHARE = 0.03
+FALL_SHARE = 0.5
+# Whether a container has settled is asked every twelve minutes, once it is an hour old.
+SETTLED_LEVEL = 2
+SETTLED_SECONDS = 3600.0
 # Workloads of which it is known how much they hold.
 KNOWN_MOST = 1000
 # A rise that stopped is looked at for so long before it is over.
@@ -51,13 +61,14 @@ class MemoryPath:
     rises: dict[int, SteadyRise] = field(default_factory=dict)
     """By level of the ladder: the rise that was found when its last bucket was completed."""
     seen: float = 0.0
+    highest: float = 0.0
 
 
 @dataclass(slots=True)
 class Leaks:
     quiet_seconds: float = QUIET_SECONDS
     known: dict[str, float] = field(default_factory=dict)
-    """By workload: the most that a container of it held in the end, and was not killed for."""
+    """By workload: the most that a container of it held without a rise, and was not killed for."""
     killed: dict[str, float] = field(default_factory=dict)
     """By workload: when it was last killed for memory."""
     _paths: dict[tuple[str, ...], MemoryPath] = field(default_factory=dict)
@@ -80,30 +91,47 @@ class Leaks:
                 continue
             del self._paths[key]
             if killed.intersection(key):
+                # What was survived before says nothing any more.
                 self.killed[path.place] = look.at
+                self.known.pop(path.place, None)
             elif not path.rises:
-                most = max(path.ladder.highest_before(inf), self.known.get(path.place, 0.0))
-                self.known[path.place] = most
+                self._survive(path)
         for kept in (self.known, self.killed):
             while len(kept) > KNOWN_MOST:
                 del kept[next(iter(kept))]
+
+    def _survive(self, path: MemoryPath) -> None:
+        """It does not rise: as much as it ever held is what its workload can hold."""
+        self.known[path.place] = max(path.highest, self.known.get(path.place, 0.0))
+
+    def remember(self) -> dict[str, float]:
+        return dict(self.known)
+
+    def recall(self, known: Mapping[str, float]) -> None:
+        self.known.update(known)
 
     def _follow(self, one: ContainerLook, look: NodeLook) -> Sighting | None:
         path = self._paths.get(one.key)
         if path is None:
             path = self._paths[one.key] = MemoryPath(look.at, name_place(one))
-        path.seen = look.at
+        path.seen, path.highest = look.at, max(path.highest, one.held)
         limit = bound_limit(one, look)
-        for level in path.ladder.add(look.at, one.held):
+        closed = path.ladder.add(look.at, one.held)
+        for level in closed:
             rise = find_rise(path.ladder.levels[level], WIDTHS[level], least_growth(limit))
             path.rises.pop(level, None)
             if rise:
                 path.rises[level] = rise
+        if SETTLED_LEVEL in closed and not path.rises and look.at - path.first > SETTLED_SECONDS:
+            self._survive(path)
         rise = choose_rise(path, limit)
-        if rise is None:
+        if rise is None or rise.seconds_to(limit) > SUSPECT_RATIO * rise.span_seconds:
             return None
-        record = max(path.ladder.highest_before(rise.since), self.known.get(path.place, 0.0))
-        is_sure = is_leak(one, path, rise, limit, record, is_known=path.place in self.killed)
+        highest, fall = path.ladder.look_back(rise.since)
+        record = max(highest, self.known.get(path.place, 0.0))
+        if rise.high - record < max(RECORD_SHARE * limit, FALL_SHARE * fall):
+            return None
+        is_sure = is_leak(one, path, rise, limit, is_known=path.place in self.killed)
         return describe_leak(one, rise, limit, is_sure=is_sure)
 
 
@@ -133,12 +161,12 @@ def is_sooner(one: Sighting, other: Sighting | None) -> bool:
     return (one.time_to_limit_seconds or 0.0) < (other.time_to_limit_seconds or 0.0)
 
 
-def is_leak(
-    one: ContainerLook, path: MemoryPath, rise: SteadyRise, limit: float, record: float, *, is_known: bool
-) -> bool:
+def is_leak(one: ContainerLook, path: MemoryPath, rise: SteadyRise, limit: float, *, is_known: bool) -> bool:
     """Whether somebody should be told."""
-    is_far = rise.seconds_to(limit) > FAR_RATIO * rise.span_seconds
-    if is_far or rise.high - record < RECORD_SHARE * limit or rise.ends_at < limit:
+    left = rise.seconds_to(limit)
+    if left > FAR_RATIO * rise.span_seconds or rise.ends_at < limit:
+        return False
+    if rise.high < LEAST_HELD_SHARE * limit and left > URGENT_SECONDS:
         return False
     if one.held >= NEAR_SHARE * limit:
         return True

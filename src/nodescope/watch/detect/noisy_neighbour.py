@@ -5,16 +5,18 @@ Every container has what it used and waited in the last minute beside its own
 usual half hour. Victims wait more than they usually do; for CPU, what their own
 quota makes them wait does not count. The cause is the workload whose use rose
 most since, if it alone is a good part of all that rose. While somebody waits,
-"usual" stands still: what lasts does not become usual within the hour.
+"usual" stands still: what lasts does not become usual within the hour. Who asked for no CPU
+gets what others leave: it is no victim of one that asked. Where only jobs wait, no user does.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, isfinite, isnan
 
+from nodescope.base.entity import Entity
 from nodescope.base.quantity import render_bytes, render_number
 from nodescope.base.time_range import render_time
-from nodescope.watch.look import RESOURCES, ContainerLook, NodeLook, describe_subject
+from nodescope.watch.look import JOBS, RESOURCES, ContainerLook, NodeLook, describe_subject
 from nodescope.watch.sighting import Sighting
 
 FAST_SECONDS, SLOW_SECONDS = 60.0, 1800.0
@@ -46,6 +48,9 @@ class Habit:
     """What a container uses and waits: now, and usually; both by resource."""
 
     first: float
+    entity: Entity
+    name: str
+    """Of its workload."""
     use: list[float]
     usual_use: list[float]
     wait: list[float]
@@ -85,9 +90,12 @@ class Neighbours:
             habit = self._habits.get(one.key)
             if habit is None:
                 if not isnan(one.cpu):
-                    self._habits[one.key] = begin_habit(look.at, use, wait, is_start=is_start)
+                    self._habits[one.key] = begin_habit(look.at, one, use, wait, is_start=is_start)
                 continue
             habit.seen = look.at
+            if habit.entity is not one.entity:
+                # Names may come later than the container.
+                habit.entity, habit.name = one.entity, name_workload(one)
             for place in range(len(RESOURCES)):
                 follow(habit.use, habit.usual_use, place, use[place], fast, slows[place])
                 follow(habit.wait, habit.usual_wait, place, wait[place], fast, slows[place])
@@ -103,6 +111,8 @@ class Neighbours:
         rises = self._list_rises(place, look)
         cause = choose_cause(resource, rises, look)
         victims = [pair for pair in waiting if cause is None or name_workload(pair[1]) != cause]
+        if resource == "cpu" and cause and not is_best_effort(rises[cause][1]):
+            victims = [pair for pair in victims if not is_best_effort(pair[1])]
         if not is_crowded(victims):
             if crowding.since is not None and look.at - crowding.last > QUIET_SECONDS:
                 crowding.since = None
@@ -136,17 +146,19 @@ class Neighbours:
                 continue
             more = habit.use[place] - habit.usual_use[place]
             if more > 0:
-                name = name_workload(one)
-                before = found.get(name, (0.0, one))
-                found[name] = (before[0] + more, one)
+                before = found.get(habit.name, (0.0, one))
+                found[habit.name] = (before[0] + more, one)
         return found
 
 
-def begin_habit(now: float, use: Sequence[float], wait: Sequence[float], *, is_start: bool) -> Habit:
+def begin_habit(
+    now: float, one: ContainerLook, use: Sequence[float], wait: Sequence[float], *, is_start: bool
+) -> Habit:
     """Who comes later used nothing before; at the watcher's own start everybody is as usual."""
     used = [0.0 if isnan(value) else value for value in use]
     waits = [0.0 if isnan(value) else value for value in wait]
-    return Habit(now, used, list(used) if is_start else [0.0] * len(used), waits, list(waits), now)
+    usual = list(used) if is_start else [0.0] * len(used)
+    return Habit(now, one.entity, name_workload(one), used, usual, waits, list(waits), now)
 
 
 def follow(now: list[float], usual: list[float], place: int, value: float, fast: float, slow: float) -> None:
@@ -165,6 +177,15 @@ def measure_waits(one: ContainerLook) -> tuple[float, float, float]:
 
 def name_workload(one: ContainerLook) -> str:
     return describe_subject(one.entity).name
+
+
+def is_best_effort(one: ContainerLook) -> bool:
+    """Its pod asks for nothing, so that everybody else goes first."""
+    return one.entity.attribute("qos") == "BestEffort"
+
+
+def is_job(one: ContainerLook) -> bool:
+    return (one.entity.attribute("workload_kind") or "") in JOBS
 
 
 def is_crowded(victims: Sequence[tuple[float, ContainerLook]]) -> bool:
@@ -204,7 +225,7 @@ def describe_neighbour(
     subject = describe_subject(one.entity)
     return Sighting(
         "noisy_neighbour",
-        "hurt",
+        "curious" if all(is_job(victim) for _, victim in victims) else "hurt",
         replace(subject, container="", device=resource),
         since,
         f"{cause} takes {taken} more than usual since {render_time(since)}; {names[0]}{others} "

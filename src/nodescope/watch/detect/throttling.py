@@ -11,7 +11,7 @@ from math import isfinite, isnan
 
 from nodescope.base.quantity import render_number
 from nodescope.base.time_range import render_time
-from nodescope.watch.look import ContainerLook, NodeLook, describe_subject
+from nodescope.watch.look import JOBS, ContainerLook, NodeLook, describe_subject
 from nodescope.watch.moving import Held, MovingMean
 from nodescope.watch.sighting import Sighting
 
@@ -20,7 +20,6 @@ ON_SHARE, OFF_SHARE = 0.25, 0.10
 LEAST_WAIT = 0.05
 SURE_SECONDS = 240.0
 QUIET_SECONDS = 600.0
-JOBS = frozenset({"Job", "CronJob", "Jobs"})
 
 
 @dataclass(slots=True)
