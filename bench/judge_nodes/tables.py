@@ -224,7 +224,8 @@ class Frames:
 
     def _day(self, start: int, end: int) -> Iterator[tuple[int, Frame]]:
         """From one change of who lives to the next the rows are the same."""
-        lives = [one for one in self.machine.lives if one.start < end and one.start + len(one.cpu) > start]
+        measured = [one for one in self.machine.lives if len(one.cpu)]
+        lives = [one for one in measured if one.start < end and one.start + len(one.cpu) > start]
         rows = {id(life): self._part(life, start, end) for life in lives}
         bounds = {start, end}
         for life in lives:

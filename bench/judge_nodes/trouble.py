@@ -368,6 +368,8 @@ TROUBLES: dict[Plant, float] = {
 FOLLOWS = {
     "leak": frozenset({"memory_leak", "oom_kill", "crash_loop"}),
     "kill": frozenset({"oom_kill", "crash_loop"}),
+    # Who takes all memory of the node is on its way to a kill.
+    "neighbour": frozenset({"memory_leak"}),
 }
 
 

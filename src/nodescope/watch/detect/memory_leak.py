@@ -41,9 +41,10 @@ START_SECONDS = 600.0
 # It was as high before and fell again: a heap that is collected; of one that falls deeper, so much of its fall.
 RECORD_SHARE = 0.03
 FALL_SHARE = 0.5
-# Whether a container has settled is asked every twelve minutes, once it is an hour old.
+# A container has settled when its last hour, in buckets of twelve minutes, was hardly higher than what was before.
 SETTLED_LEVEL = 2
-SETTLED_SECONDS = 3600.0
+SETTLED_BUCKETS = 5
+SETTLED_SHARE = 0.01
 # Workloads of which it is known how much they hold.
 KNOWN_MOST = 1000
 # A rise that stopped is looked at for so long before it is over.
@@ -62,6 +63,12 @@ class MemoryPath:
     """By level of the ladder: the rise that was found when its last bucket was completed."""
     seen: float = 0.0
     highest: float = 0.0
+
+    def find_settled(self, least: float) -> float:
+        """What it held before the last hour, if it has not gone beyond since; 0 where it has, or is too young."""
+        highs = [one.high for one in self.ladder.levels[SETTLED_LEVEL]]
+        before = max(highs[:-SETTLED_BUCKETS], default=0.0)
+        return before if before and max(highs[-SETTLED_BUCKETS:]) <= before + least else 0.0
 
 
 @dataclass(slots=True)
@@ -95,14 +102,14 @@ class Leaks:
                 self.killed[path.place] = look.at
                 self.known.pop(path.place, None)
             elif not path.rises:
-                self._survive(path)
+                self._survive(path, path.highest)
         for kept in (self.known, self.killed):
             while len(kept) > KNOWN_MOST:
                 del kept[next(iter(kept))]
 
-    def _survive(self, path: MemoryPath) -> None:
-        """It does not rise: as much as it ever held is what its workload can hold."""
-        self.known[path.place] = max(path.highest, self.known.get(path.place, 0.0))
+    def _survive(self, path: MemoryPath, most: float) -> None:
+        """It holds so much and does not rise: its workload can hold that."""
+        self.known[path.place] = max(most, self.known.get(path.place, 0.0))
 
     def remember(self) -> dict[str, float]:
         return dict(self.known)
@@ -122,8 +129,8 @@ class Leaks:
             path.rises.pop(level, None)
             if rise:
                 path.rises[level] = rise
-        if SETTLED_LEVEL in closed and not path.rises and look.at - path.first > SETTLED_SECONDS:
-            self._survive(path)
+        if SETTLED_LEVEL in closed:
+            self._survive(path, path.find_settled(SETTLED_SHARE * limit))
         rise = choose_rise(path, limit)
         if rise is None or rise.seconds_to(limit) > SUSPECT_RATIO * rise.span_seconds:
             return None

@@ -34,7 +34,8 @@ LEAST_SHARE = 0.4
 LEAST_CORES_SHARE = 0.1
 LEAST_DISK = 5e6
 LEAST_MEMORY_SHARE = 0.02
-SURE_SECONDS = 60.0
+# As long as a quota must hold a workload back: a build of three minutes is no reason to get up.
+SURE_SECONDS = 240.0
 QUIET_SECONDS = 300.0
 FROZEN_SECONDS = 2 * 3600.0
 # Almost all of its time in its own quota: nothing else is to be seen there.

@@ -1,0 +1,232 @@
+"""What healthy nodes do every day and nobody should be woken for; beside each, the trouble that looks like it."""
+
+from collections.abc import Iterable, Sequence
+from math import inf, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.stories.generate.cluster import GIB
+
+from nodescope.base.block import make_block
+from nodescope.base.entity import Entity
+from nodescope.base.frame import EXIT, OOM_EXIT, Event
+from nodescope.collect.sources import filesystem
+from nodescope.hold.ring import Moment
+from nodescope.watch.detect import Learner
+from nodescope.watch.detect.disk_full import FullDisks
+from nodescope.watch.detect.memory_leak import Leaks
+from nodescope.watch.detect.noisy_neighbour import Neighbours
+from nodescope.watch.finding_store import FILE_NAME, FindingStore
+from nodescope.watch.learned import read_levels
+from nodescope.watch.look import ContainerLook, DiskLook, NodeLook, list_disks
+from nodescope.watch.sighting import Sighting
+
+STEP = 10.0
+HOUR = 3600.0
+LIMIT = 1 * GIB
+
+
+def container(
+    name: str, *, held: float = 0.0, cpu: float = 0.1, wait: float = 0.0, life: int = 0, **details: str
+) -> ContainerLook:
+    identity = f"{name}-{life}"
+    known = (("workload", name), ("qos", "Burstable"), ("workload_kind", "Deployment"))
+    entity = Entity(
+        "container",
+        (identity,),
+        (("namespace", "shop"), ("pod", name), ("container", name)),
+        tuple({**dict(known), **details}.items()),
+    )
+    return ContainerLook(entity.key, entity, cpu, 0.0, wait, 0.0, 0.0, 0.0, 0.0, held, LIMIT, inf)
+
+
+def look_at(
+    at: float,
+    containers: Sequence[ContainerLook] = (),
+    disks: Sequence[DiskLook] = (),
+    events: Sequence[Event] = (),
+) -> NodeLook:
+    return NodeLook(at, STEP, containers, {}, 8, 64 * GIB, 32 * GIB, disks, events=events)
+
+
+def sure(found: Iterable[Sighting]) -> list[Sighting]:
+    return [one for one in found if one.is_sure]
+
+
+# -- memory ------------------------------------------------------------------------------
+
+
+def follow(
+    leaks: Leaks, shares: Iterable[float], start: float = 0.0, life: int = 0
+) -> list[tuple[float, Sighting]]:
+    """What is sure of one container whose memory takes these shares of its limit."""
+    found = []
+    for number, share in enumerate(shares):
+        at = start + STEP * number
+        sightings = leaks.look(look_at(at, [container("heap", held=share * LIMIT, life=life)]))
+        found += [(at, one) for one in sure(sightings)]
+    return found
+
+
+def rise(hours: float, low: float, high: float) -> list[float]:
+    return np.linspace(low, high, round(hours * HOUR / STEP)).tolist()
+
+
+LEVEL = [0.4] * 360
+
+
+def test_a_rise_below_half_of_the_limit_is_nothing_yet_and_above_it_is_told() -> None:
+    found = follow(Leaks(), [*[0.05] * 360, *rise(3, 0.05, 1.0)])
+    assert found
+    shares = [float(one.evidence["held_bytes"] or 0) / LIMIT for _, one in found]
+    assert 0.5 <= shares[0] < 0.6
+
+
+def test_a_rise_that_is_over_within_minutes_is_told_from_any_height() -> None:
+    """The limit is less than half an hour away: height does not matter."""
+    found = follow(Leaks(), [*[0.02] * 360, *rise(0.8, 0.02, 1.0)])
+    assert float(found[0][1].evidence["held_bytes"] or 0) < 0.5 * LIMIT
+
+
+def test_a_height_that_was_survived_is_no_news_to_another_container_of_the_workload() -> None:
+    """A heap filled up to three quarters, stayed, and was released anew: the next one does the same."""
+    leaks = Leaks()
+    follow(leaks, [*LEVEL, *rise(3, 0.4, 0.75), *[0.75] * 720])
+    leaks.look(look_at(30_000, events=[Event(EXIT, 0, "container", ("heap-0",))]))
+    again = [*LEVEL, *rise(3, 0.4, 0.75), *[0.75] * 720]
+    assert not follow(leaks, again, 31_000, life=1)
+    assert follow(leaks, [*LEVEL, *rise(4, 0.4, 1.0)], 90_000, life=2)
+
+
+def test_what_was_survived_before_a_kill_counts_no_more() -> None:
+    leaks = Leaks()
+    follow(leaks, [*[0.9] * 800])
+    assert leaks.remember()
+    leaks.look(look_at(20_000, events=[Event(OOM_EXIT, 0, "container", ("heap-0",))]))
+    assert not leaks.remember()
+
+
+def test_a_heap_with_deep_falls_has_to_leave_them_behind() -> None:
+    """Teeth of a third of the limit, one of them a little higher than all before."""
+    tooth = np.linspace(0.4, 0.7, 90).tolist()
+    higher = np.linspace(0.4, 0.84, 132).tolist()
+    assert not follow(Leaks(), [*tooth * 12, *higher])
+    assert follow(Leaks(), [*tooth * 12, *np.linspace(0.4, 0.99, 600).tolist()])
+
+
+def test_what_was_survived_outlives_the_agent(tmp_path: Path) -> None:
+    """Through findings.json, as the watcher keeps it; what is no number is left out."""
+    leaks = Leaks()
+    follow(leaks, [*[0.8] * 800])
+    assert isinstance(leaks, Learner)
+    store = FindingStore("node", tmp_path / FILE_NAME)
+    store.extra["levels"] = {"memory_leak": {**leaks.remember(), "broken": "much", "void": None}}
+    store.save(0.0, always=True)
+    later = FindingStore("node", tmp_path / FILE_NAME)
+    later.load()
+    known = read_levels(later.extra["levels"]["memory_leak"])
+    assert known == leaks.remember()
+    fresh = Leaks()
+    fresh.recall(known)
+    assert not follow(fresh, [*LEVEL, *rise(3, 0.4, 0.8)])
+    assert read_levels(["no", "names"]) == {}
+
+
+# -- disks -------------------------------------------------------------------------------
+
+
+def fill(disks: FullDisks, shares: Iterable[float], start: float = 0.0) -> list[Sighting]:
+    size = 100 * GIB
+    found = []
+    for number, share in enumerate(shares):
+        found += sure(
+            disks.look(look_at(start + STEP * number, disks=[DiskLook("/var/log", size, size * (1 - share))]))
+        )
+    return found
+
+
+def test_logs_that_were_rotated_at_this_height_are_no_news() -> None:
+    """The first time nobody can know; from then on only what goes beyond is told."""
+    disks = FullDisks()
+    fill(disks, rise(4, 0.5, 0.9))
+    assert not fill(disks, rise(4, 0.5, 0.9), 20_000)
+    assert fill(disks, rise(4, 0.5, 0.99), 40_000)
+
+
+def test_a_rotation_is_known_after_a_restart() -> None:
+    before, after = FullDisks(), FullDisks()
+    fill(before, [*rise(4, 0.5, 0.9), 0.5])
+    after.recall(before.remember())
+    assert not fill(after, rise(4, 0.5, 0.9), 20_000)
+
+
+def test_a_disk_that_is_full_in_many_hours_wakes_nobody() -> None:
+    found = fill(FullDisks(), rise(20, 0.5, 1.0))
+    severities = list(dict.fromkeys(one.severity for one in found))
+    assert severities == ["curious", "kill"]
+    first = next(one for one in found if one.severity == "kill")
+    assert first.time_to_limit_seconds is not None
+    assert first.time_to_limit_seconds == pytest.approx(3 * HOUR, rel=0.2)
+
+
+def test_what_is_mounted_read_only_is_no_disk_that_fills_up() -> None:
+    rows = {
+        Entity("filesystem", (point,), (("device", device), ("fstype", "btrfs"), ("mountpoint", point))): [
+            GIB, 0.0, 0.0, nan, nan, readonly, 0.0,
+        ]
+        for device, point, readonly in (("/dev/dm-0", "/usr", 1.0), ("/dev/sda1", "/data", 0.0))
+    }  # fmt: skip
+    block = make_block(filesystem.TABLE, rows, 1)
+    found = list_disks({"filesystem": Moment(1, 1, 1, block)})
+    assert [one.mountpoint for one in found] == ["/data"]
+
+
+# -- neighbours --------------------------------------------------------------------------
+
+
+def crowd(seconds: float, victim: dict[str, str], cause: dict[str, str]) -> list[Sighting]:
+    """A quiet hour; then one takes seven cores, and another waits for half of the time."""
+    neighbours = Neighbours()
+    found = []
+    for number in range(round((HOUR + seconds) / STEP)):
+        is_late = number * STEP >= HOUR
+        pair = [
+            container("victim", wait=0.5 if is_late else 0.01, **victim),
+            container("cause", cpu=7.0 if is_late else 0.1, **cause),
+        ]
+        found += sure(neighbours.look(look_at(number * STEP, pair)))
+    return found
+
+
+def test_who_asked_for_no_cpu_is_no_victim_of_one_that_asked() -> None:
+    best_effort = {"qos": "BestEffort"}
+    assert not crowd(900, best_effort, {})
+    assert crowd(900, best_effort, best_effort)
+    assert crowd(900, {}, {})
+
+
+def test_where_only_jobs_wait_nobody_is_woken() -> None:
+    assert {one.severity for one in crowd(900, {"workload_kind": "CronJob"}, {})} == {"curious"}
+    assert {one.severity for one in crowd(900, {}, {})} == {"hurt"}
+
+
+def test_a_build_of_three_minutes_is_no_neighbour_and_one_of_ten_is() -> None:
+    assert not crowd(180, {}, {})
+    assert crowd(600, {}, {})
+
+
+def test_a_name_that_comes_later_is_the_name_of_the_cause() -> None:
+    """The API answers after the container was seen."""
+    neighbours = Neighbours()
+    found = []
+    for number in range(480):
+        is_late = number >= 360
+        named = {"workload": "etl"} if number > 100 else {"workload": ""}
+        pair = [
+            container("victim", wait=0.5 if is_late else 0.01),
+            container("cause", cpu=7.0 if is_late else 0.1, **named),
+        ]
+        found += sure(neighbours.look(look_at(number * STEP, pair)))
+    assert {one.subject.workload for one in found} == {"etl"}
+    assert {one.cause for one in found} == {"shop/etl"}
