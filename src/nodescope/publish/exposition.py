@@ -8,7 +8,9 @@ that is NaN now leaves no line.
 
     parts = [prefix 0, value 0, prefix 1, value 1, ...]
 
-The first prefix of a family carries its HELP and TYPE.
+The first prefix of a family carries its HELP and TYPE. Families that share no
+table are sections of their own: processes come and go at nearly every scrape,
+and what is not about them stays as it is. Most numbers stay, too, and so does their text.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -20,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.base.block import Block, Info, Table, Values
+from nodescope.base.block import Block, Info, Integers, Table, Values
 from nodescope.base.entity import Entity
 from nodescope.base.metric import Metric
 from nodescope.serve.prometheus_text import EXACT, render_header, render_labels
@@ -86,13 +88,6 @@ class BlockSource:
     no_limit: float | None = None
     """What stands for +Inf; None where +Inf itself does."""
 
-    @property
-    def pick(self) -> "Pick":
-        return self.block, self.columns, self.no_limit
-
-
-Pick = tuple[int, list[int], float | None]
-
 
 @dataclass(slots=True)
 class ExpositionFamily:
@@ -131,6 +126,13 @@ class Memory:
             self._now[key] = self._before[key] if key in self._before else make()
         known: Result = self._now[key]
         return known
+
+    def known(self, key: Hashable) -> Any:
+        return self._before.get(key)
+
+    def keep(self, key: Hashable, made: Result) -> Result:
+        self._now[key] = made
+        return made
 
 
 def list_published(metric: Metric, mode: str) -> Iterator[tuple[str, float | None]]:
@@ -177,20 +179,132 @@ def info_lines(name: str, info: Info, entities: tuple[Entity, ...]) -> list[str]
 
 
 @dataclass(slots=True)
+class Section:
+    """Families that share tables with each other, and with no other family."""
+
+    families: list[ExpositionFamily] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+
+
+def split_sections(families: Sequence[ExpositionFamily]) -> list[Section]:
+    """In the order of their first families, which keep theirs."""
+    sections: list[Section] = []
+    for family in families:
+        blocks = {number for number, _ in (*family.sources, *family.infos)}
+        section = Section()
+        # Two sections that this family joins become one, at the place of the first.
+        for other in [one for one in sections if not blocks.isdisjoint(one.blocks)]:
+            if not section.families:
+                section = other
+            else:
+                section.families += other.families
+                section.blocks += other.blocks
+                sections.remove(other)
+        if not section.families:
+            sections.append(section)
+        section.families.append(family)
+        section.blocks += sorted(blocks.difference(section.blocks))
+    return sections
+
+
+@dataclass(slots=True)
+class CellPicks:
+    """Where the cells of a section are, one by one in exposition order, in the values of its blocks laid end to end."""
+
+    places: Integers
+    others: list[tuple[Integers, Integers]]
+    """(cells, places) of the columns that count where those before were not measured."""
+    limits: list[tuple[slice, float]]
+    """What stands for +Inf, and in which cells."""
+
+    def take(self, values: Sequence[Values]) -> Values:
+        flat = np.concatenate([one.ravel() for one in values])
+        cells = flat[self.places]
+        for which, places in self.others:
+            missing = np.isnan(cells[which])
+            cells[which[missing]] = flat[places[missing]]
+        for span, no_limit in self.limits:
+            part = cells[span]
+            part[np.isposinf(part)] = no_limit
+        return cells
+
+
+def list_picks(section: Section, blocks: Sequence[Block]) -> CellPicks:
+    offsets, end = {}, 0
+    for number in section.blocks:
+        offsets[number] = end
+        end += blocks[number].values.size
+    places: list[Integers] = [np.empty(0, np.int64)]
+    others: dict[int, list[tuple[Integers, Integers]]] = {}
+    limits = []
+    count = 0
+    for source in (source for family in section.families for source in family.sources.values()):
+        rows, columns = blocks[source.block].values.shape
+        rows_at = offsets[source.block] + columns * np.arange(rows)
+        places.append(rows_at + source.columns[0])
+        for turn, column in enumerate(source.columns[1:]):
+            others.setdefault(turn, []).append((np.arange(count, count + rows), rows_at + column))
+        if source.no_limit is not None:
+            limits.append((slice(count, count + rows), source.no_limit))
+        count += rows
+    joined = [
+        (np.concatenate([which for which, _ in turn]), np.concatenate([at for _, at in turn]))
+        for turn in others.values()
+    ]
+    return CellPicks(np.concatenate(places), joined, limits)
+
+
+@dataclass(slots=True)
+class SectionPlan:
+    """Prefixes of one section and where each value comes from, for one state of its entity sets."""
+
+    picks: CellPicks
+    measured: NDArray[np.bool_]
+    """Which of its cells have a line here."""
+    divisors: Values
+    factors: Values
+    prefixes: list[str] = field(default_factory=list)
+    headers: dict[int, str] = field(default_factory=dict)
+    """Line number at which a family starts -> the header it carries; ascending."""
+    tail: str = ""
+
+
+@dataclass(slots=True)
 class ExpositionPlan:
-    """Prefixes and where each value comes from, for one state of all entity sets."""
+    """The sections of one state of all entity sets, and what was rendered of them last."""
 
     key: tuple[object, ...]
-    measured: NDArray[np.bool_]
-    """Which cells, of all in exposition order, have a line here."""
-    picks: list[Pick]
-    """(block, columns, no limit): cells in exposition order are these columns, one after the other."""
+    sections: list[tuple[Section, SectionPlan]]
     divisors: Values
     factors: Values
     prefixes: list[str]
     headers: dict[int, str]
-    """Line number at which a family starts -> the header it carries; ascending."""
     tail: str
+    values: Values
+    """What the texts were rendered of; NaN where there is none yet."""
+    texts: NDArray[np.object_]
+
+    def take(self, blocks: Sequence[Block]) -> Values | None:
+        """The values of all lines; None when something was measured that has no line."""
+        chosen = [np.empty(0)]
+        for section, plan in self.sections:
+            cells = plan.picks.take([blocks[number].values for number in section.blocks])
+            if not np.isnan(cells[~plan.measured]).all():
+                return None
+            chosen.append(cells[plan.measured])
+        # Dividing by a power of ten gives the shortest decimal; multiplying
+        # by its inverse does not.
+        taken: Values = np.concatenate(chosen) * self.factors / self.divisors
+        return taken
+
+    def render_texts(self, values: Values) -> list[str]:
+        """Only what is not as it was; of a missing one the text is not used."""
+        # NaN is not equal to itself: what was never rendered is not left out.
+        changed = np.flatnonzero((values != self.values) & ~np.isnan(values))
+        self.texts[changed] = render_values(values[changed])
+        self.values[changed] = values[changed]
+        texts: list[str] = self.texts.tolist()
+        return texts
 
 
 class Exposition:
@@ -206,22 +320,18 @@ class Exposition:
         key = tuple(item for block in blocks for item in (block.table, block.entities))
         plan = self._plan
         if plan is None or not are_same(plan.key, key):
-            plan = self._plan = self._build(blocks, key, None)
-        cells = pick_cells(plan.picks, blocks)
-        if (~np.isnan(cells) & ~plan.measured).any():
-            plan = self._plan = self._build(blocks, key, plan.measured)
-        values = cells[plan.measured]
-        # Dividing by a power of ten gives the shortest decimal; multiplying
-        # by its inverse does not.
-        values = values * plan.factors / plan.divisors
+            plan = self._plan = self._build(blocks, key)
+        values = plan.take(blocks)
+        if values is None:
+            plan = self._plan = self._build(blocks, key)
+            values = plan.take(blocks)
+        assert values is not None
         parts: list[str] = [""] * (2 * len(values))
         parts[0::2] = plan.prefixes
-        missing = np.isnan(values)
-        if missing.any():
-            parts[1::2] = render_values(np.where(missing, 0.0, values))
-            self._blank(parts, plan, np.flatnonzero(missing).tolist())
-        else:
-            parts[1::2] = render_values(values)
+        parts[1::2] = plan.render_texts(values)
+        missing = np.flatnonzero(np.isnan(values)).tolist()
+        if missing:
+            self._blank(parts, plan, missing)
         first = next((place for place, part in enumerate(parts) if part), None)
         if first is None:
             return plan.tail
@@ -241,35 +351,47 @@ class Exposition:
                 if heir is not None:
                     parts[2 * heir] = plan.headers[start] + plan.prefixes[heir]
 
-    def _build(
-        self, blocks: Sequence[Block], key: tuple[object, ...], before: NDArray[np.bool_] | None
-    ) -> ExpositionPlan:
+    def _build(self, blocks: Sequence[Block], key: tuple[object, ...]) -> ExpositionPlan:
         memory = self._memory
         memory.turn()
         tables = [block.table for block in blocks]
         # They change when a source comes or goes; the plan keeps them alive like the sets.
-        make = partial(list_families, tables, self._mode, openmetrics=self._openmetrics)
-        families = memory.recall(tuple(map(id, tables)), make)
-        picks = [source.pick for family in families for source in family.sources.values()]
-        cells = pick_cells(picks, blocks)
-        measured = ~np.isnan(cells) if before is None else ~np.isnan(cells) | before
-        plan = ExpositionPlan(key, measured, picks, np.empty(0), np.empty(0), [], {}, "")
-        rendered = [
-            memory.recall(id(entities), partial(render_entities, entities))
-            for entities in (block.entities for block in blocks)
-        ]
+        sections = memory.recall(tuple(map(id, tables)), partial(self._split, tables))
+        plans = [(section, self._plan_section(section, blocks)) for section in sections]
+        memory.settle()
+        made = join_sections(key, plans)
+        if self._plan:
+            keep_texts(self._plan, made)
+        return made
+
+    def _split(self, tables: Sequence[Table]) -> list[Section]:
+        return split_sections(list_families(tables, self._mode, openmetrics=self._openmetrics))
+
+    def _plan_section(self, section: Section, blocks: Sequence[Block]) -> SectionPlan:
+        """The one of before, if all that is measured now has a line in it."""
+        place = (id(section), *(id(blocks[number].entities) for number in section.blocks))
+        known = self._memory.known(place)
+        picks = known.picks if known else list_picks(section, blocks)
+        measured = ~np.isnan(picks.take([blocks[number].values for number in section.blocks]))
+        if known:
+            if not (measured & ~known.measured).any():
+                return self._memory.keep(place, known)
+            measured |= known.measured
+        return self._memory.keep(place, self._render_section(section, blocks, picks, measured))
+
+    def _render_section(
+        self, section: Section, blocks: Sequence[Block], picks: CellPicks, measured: NDArray[np.bool_]
+    ) -> SectionPlan:
+        plan = SectionPlan(picks, measured, np.empty(0), np.empty(0))
         counts: list[int] = []
         place = 0
-        for family in families:
+        for family in section.families:
             start = len(plan.prefixes)
             for source in family.sources.values():
                 entities = blocks[source.block].entities
                 kept = measured[place : place + len(entities)]
                 place += len(entities)
-                lines = memory.recall(
-                    (family.name, source.metric.labels, id(entities), kept.tobytes()),
-                    partial(prefix_lines, family.name, source.metric, rendered[source.block], kept),
-                )
+                lines = prefix_lines(family.name, source.metric, self._render_entities(entities), kept)
                 plan.prefixes += lines
                 counts.append(len(lines))
             if len(plan.prefixes) > start:
@@ -277,19 +399,56 @@ class Exposition:
                 plan.prefixes[start] = plan.headers[start] + plan.prefixes[start]
             elif family.infos:
                 plan.tail += self._render_infos(family, blocks)
-        sources = [source for family in families for source in family.sources.values()]
+        sources = [source for family in section.families for source in family.sources.values()]
         plan.factors = np.repeat([source.factor for source in sources], counts)
         plan.divisors = np.repeat([source.divisor for source in sources], counts)
-        memory.settle()
         return plan
+
+    def _render_entities(self, entities: tuple[Entity, ...]) -> list[str]:
+        return self._memory.recall(id(entities), partial(render_entities, entities))
 
     def _render_infos(self, family: ExpositionFamily, blocks: Sequence[Block]) -> str:
         lines: list[str] = []
         for number, info in family.infos:
-            entities = blocks[number].entities
-            make = partial(info_lines, family.name, info, entities)
-            lines += self._memory.recall((family.name, id(entities)), make)
+            lines += info_lines(family.name, info, blocks[number].entities)
         return family.header + "".join(lines) if lines else ""
+
+
+def join_sections(key: tuple[object, ...], plans: list[tuple[Section, SectionPlan]]) -> ExpositionPlan:
+    nothing = np.empty(0)
+    prefixes: list[str] = []
+    headers: dict[int, str] = {}
+    for _, plan in plans:
+        first = len(prefixes)
+        headers.update((first + line, header) for line, header in plan.headers.items())
+        prefixes += plan.prefixes
+    return ExpositionPlan(
+        key,
+        plans,
+        np.concatenate([nothing, *(plan.divisors for _, plan in plans)]),
+        np.concatenate([nothing, *(plan.factors for _, plan in plans)]),
+        prefixes,
+        headers,
+        "".join(plan.tail for _, plan in plans),
+        np.full(len(prefixes), np.nan),
+        np.full(len(prefixes), "", object),
+    )
+
+
+def keep_texts(before: ExpositionPlan, now: ExpositionPlan) -> None:
+    """Of the sections that both have, what was rendered stays."""
+    starts, start = {}, 0
+    for _, plan in before.sections:
+        starts[id(plan)] = start
+        start += len(plan.prefixes)
+    start = 0
+    for _, plan in now.sections:
+        end = start + len(plan.prefixes)
+        was = starts.get(id(plan))
+        if was is not None:
+            now.values[start:end] = before.values[was : was + end - start]
+            now.texts[start:end] = before.texts[was : was + end - start]
+        start = end
 
 
 def count_cells(blocks: Sequence[Block]) -> int:
@@ -329,7 +488,7 @@ def source_lines(
     name: str, source: BlockSource, block: Block, rendered: dict[int, list[str]]
 ) -> Iterator[str]:
     """Of one family: the lines that come from one block."""
-    cells = pick_cells([(0, source.columns, source.no_limit)], [block])
+    cells = pick_cells(source, block.values)
     kept = ~np.isnan(cells)
     if id(block.entities) not in rendered:
         rendered[id(block.entities)] = render_entities(block.entities)
@@ -365,15 +524,9 @@ def prefix_lines(name: str, metric: Metric, rendered: Sequence[str], kept: NDArr
     return lines
 
 
-def pick_cells(picks: Sequence[Pick], blocks: Sequence[Block]) -> Values:
-    """All cells in exposition order; of several columns the first that was measured."""
-    chosen = []
-    for number, columns, no_limit in picks:
-        values = blocks[number].values
-        cells = values[:, columns[0]]
-        for column in columns[1:]:
-            cells = np.where(np.isnan(cells), values[:, column], cells)
-        if no_limit is not None:
-            cells = np.where(np.isposinf(cells), no_limit, cells)
-        chosen.append(cells)
-    return np.concatenate(chosen) if chosen else np.empty(0)
+def pick_cells(source: BlockSource, values: Values) -> Values:
+    """Of one family's block: of several columns the first that was measured."""
+    cells = values[:, source.columns[0]]
+    for column in source.columns[1:]:
+        cells = np.where(np.isnan(cells), values[:, column], cells)
+    return cells if source.no_limit is None else np.where(np.isposinf(cells), source.no_limit, cells)
