@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -157,16 +157,17 @@ class Encoder:
         table, record = self._define_table(block.table)
         number = next(self._set_numbers)
         first = len(self._entities)
+        # By map, without a loop of ours: the processes of a node are another set at nearly every tick.
+        found = list(map(self._numbers.get, map(id, block.entities)))
         fresh: list[list[Any]] = []
-        places: list[int] = []
+        if None in found:
+            for row, entity in enumerate(block.entities):
+                if found[row] is None:
+                    place = found[row] = self._name(entity)
+                    if place == first + len(fresh):
+                        fresh.append(_entity_to_json(entity))
+        places = cast("list[int]", found)
         self._sets[block.table.name] = (number, block.table, block.entities, places)
-        for entity in block.entities:
-            place = self._numbers.get(id(entity))
-            if place is None:
-                place = self._name(entity)
-                if place == first + len(fresh):
-                    fresh.append(_entity_to_json(entity))
-            places.append(place)
         head = _SET.pack(number, table, first, len(places)) + np.array(places, "<u4").tobytes()
         return number, record + pack_record(SET, head + json.dumps(fresh).encode())
 
