@@ -64,7 +64,8 @@ export interface StudyQuery extends Omit<SeriesQuery, "points" | "filter"> {
 export interface LiveListener {
   points(points: LivePointsJson): void;
   status(status: LiveStatusJson): void;
-  lost(): void;
+  /** Refused: the viewer answered, and sends no events; the browser does not try again. */
+  lost(isRefused: boolean): void;
 }
 
 /** Where the answers come from: the viewer's API, or a file that has them in itself. */
@@ -166,7 +167,7 @@ export class Server implements Source {
     const stream = new EventSource(this.address("/api/live", { metric: metrics.join(","), containers: containers.join(",") }));
     stream.addEventListener("points", (event: MessageEvent<string>) => listener.points(JSON.parse(event.data) as LivePointsJson));
     stream.addEventListener("status", (event: MessageEvent<string>) => listener.status(JSON.parse(event.data) as LiveStatusJson));
-    stream.addEventListener("error", () => listener.lost());
+    stream.addEventListener("error", () => listener.lost(stream.readyState === EventSource.CLOSED));
     return () => stream.close();
   }
 

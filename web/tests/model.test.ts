@@ -219,6 +219,46 @@ describe("the live stream", () => {
     expect(source.requested.length).toBeGreaterThan(asked);
   });
 
+  it("goes on under the one before until the new one speaks", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    const [first] = source.listeners;
+    first?.status({ live: true, reason: "", lag_seconds: 0.4, at: 7201 });
+    // Other series are drawn: another stream is wanted, and its connection has to be waited for.
+    model.panels.list[0]!.slot.value!.series[0]!.id = "b";
+    model.live.listen();
+    expect([source.listeners.length, source.closed]).toEqual([2, 0]);
+    first?.status({ live: true, reason: "", lag_seconds: 0.4, at: 7230 });
+    source.listeners[1]?.lost(false);
+    expect([model.time.span.to, model.live.state]).toEqual([7230, "live"]);
+    source.listeners[1]?.status({ live: true, reason: "", lag_seconds: 0.4, at: 7231 });
+    expect([model.time.span.to, source.closed]).toEqual([7231, 1]);
+  });
+
+  it("is not opened anew for the same series in another order", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    const { series } = model.panels.list[0]!.slot.value!;
+    series.push({ ...series[0]!, id: "b" });
+    model.live.listen();
+    const opened = source.listeners.length;
+    series.reverse();
+    model.live.listen();
+    expect(source.listeners).toHaveLength(opened);
+  });
+
+  it("is opened again where the viewer refused it", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    source.listeners[0]?.lost(true);
+    expect(model.live.state).toBe("lost");
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(source.listeners).toHaveLength(2);
+  });
+
   it("is closed when the window is fixed", async () => {
     const { model, source } = makeModel(METRICS, { live: true });
     model.start();

@@ -215,7 +215,8 @@ def gather_metrics(
             if is_kept(metric.name, include, exclude):
                 columns.setdefault(metric.name, []).append((table, place, metric))
     places_of = {entity: ranks[identity] for entity, identity in day.entities.items()}
-    slabs = {table: Slab(track, places_of) for table, track in day.tracks.items()}
+    tables = {table for places in columns.values() for table, _, _ in places}
+    slabs = {table: Slab(day.tracks[table], places_of) for table in tables}
     for _, places in sorted(columns.items()):
         parts = [slabs[table].column(place) for table, place, _ in places]
         rank, time_ms, value = join_parts(parts)

@@ -8,7 +8,7 @@ read. What two feeds both have, and what the archive has already, is taken once.
 import mmap
 import ssl
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -41,6 +41,10 @@ ANSWER_BYTES = 512 * 2**20
 # An agent sends a MiB at once: the whole ring of a large node is some hundred answers.
 ANSWERS_MOST = 200
 ALL = "all--1"
+# A log that did not grow for so long: two ticks and a half.
+QUIET_NS = 2_500_000_000
+# An agent that did not answer holds up every look; where a log is followed it is asked less often.
+AGAIN_NS = 5_000_000_000
 
 
 @dataclass(slots=True)
@@ -76,6 +80,8 @@ class Followed:
     decoder: Decoder = field(default_factory=Decoder)
     unpacker: LogUnpacker = field(default_factory=LogUnpacker)
     offset: int = 0
+    size_bytes: int = 0
+    """When it was last looked at; more than was read where a record is torn."""
     frames: list[Frame] = field(default_factory=list)
 
 
@@ -101,6 +107,31 @@ class LogFeed:
             there[path.stem] = followed
         self._files = there
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether there is a log at all: a copy of an archive has none."""
+        return bool(self._files)
+
+    def has_grown(self) -> bool:
+        """Whether something was written since; costs a look at the folder, nothing is read."""
+        if not self._files:
+            return False
+        try:
+            sizes = {path.stem: path.stat().st_size for path in DataFolder(self.data).segments()}
+        except OSError:
+            # A segment became Parquet at this moment.
+            return True
+        return sizes != {stem: followed.size_bytes for stem, followed in self._files.items()}
+
+    def newest_number(self, run: str) -> int:
+        """Of the last frame of a run; -1 where the log has none of it."""
+        mine = (
+            followed.frames[-1].sequence
+            for followed in self._files.values()
+            if followed.frames and followed.decoder.hello.get("run") == run
+        )
+        return max(mine, default=-1)
+
     def streams(self) -> Streams:
         found: Streams = {}
         for followed in self._files.values():
@@ -114,7 +145,7 @@ class LogFeed:
 def follow(path: Path, followed: Followed) -> None:
     """Reads on where it ended; a record that is still being written is left for the next time, a damaged one out."""
     with path.open("rb") as file:
-        size = file.seek(0, 2)
+        size = followed.size_bytes = file.seek(0, 2)
         if size <= followed.offset:
             return
         mapped = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
@@ -142,6 +173,36 @@ class AgentFeed:
     _cursor: str = ALL
     _streams: Streams = field(default_factory=dict)
     _entities: dict[str, tuple[Entity, ...]] = field(default_factory=dict)
+    _logged: int = -1
+    _logged_mono_ns: int = 0
+    """The newest frame of its run that a log had, and when that was seen first."""
+    _asked_mono_ns: int = 0
+
+    def is_due(self, logs: Sequence[LogFeed], mono_ns: int) -> bool:
+        """
+        Whether to ask: not where a log beside the archive tells the same as it comes.
+
+        An agent on a busy machine may take seconds to answer; its log is
+        written before that. Judged by what is new here, not by clocks: the
+        folder may be another machine's.
+        """
+        newest = max((log.newest_number(run) for log in logs for run in self._streams), default=-1)
+        if newest != self._logged:
+            self._logged, self._logged_mono_ns = newest, mono_ns
+        if newest >= 0 and mono_ns - self._logged_mono_ns < QUIET_NS:
+            self._leave_to_log()
+            return False
+        if self.reason and mono_ns - self._asked_mono_ns < AGAIN_NS and any(log.is_followed for log in logs):
+            return False
+        self._asked_mono_ns = mono_ns
+        return True
+
+    def _leave_to_log(self) -> None:
+        """Its frames are those of the log; where the log falls silent, the cursor leads on."""
+        self.reason = ""
+        self._streams = {
+            run: FrameStream(one.node, seconds=AGENT_SECONDS) for run, one in self._streams.items()
+        }
 
     def poll(self) -> None:
         """All that the agent has and we have not."""

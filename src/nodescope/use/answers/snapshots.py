@@ -28,6 +28,8 @@ from nodescope.read.series_name import Identity, Subject
 from nodescope.use.answers.containers import Life, make_life
 
 LOOK_NS = 1_000_000_000
+# Sooner where a log has grown: a sample is written at any part of a second.
+NEWS_NS = 250_000_000
 # New files come every 90 s; the folder of a busy archive takes some milliseconds to list.
 LIST_NS = 3_000_000_000
 # Live means that a sample came within this: three ticks, and a busy machine's breath.
@@ -203,27 +205,40 @@ class NodeFolders:
 
     def snapshot(self) -> Snapshot:
         """The newest; while another thread is looking, the one before."""
-        now_ns = self._clock.mono_ns()
         known = self._snapshot
-        if known is not None and now_ns - self._looked_ns < LOOK_NS:
+        if known is not None and not self._is_due():
             return known
         if not self._lock.acquire(blocking=known is None):
             assert known is not None  # noqa: S101 - only then we do not wait
             return known
         try:
-            if self._snapshot is None or self._clock.mono_ns() - self._looked_ns >= LOOK_NS:
+            if self._snapshot is None or self._is_due():
                 self._snapshot = self._look()
                 self._looked_ns = self._clock.mono_ns()
             return self._snapshot
         finally:
             self._lock.release()
 
+    def _is_due(self) -> bool:
+        age_ns = self._clock.mono_ns() - self._looked_ns
+        return age_ns >= LOOK_NS or (age_ns >= NEWS_NS and self.has_news())
+
+    @property
+    def follows_logs(self) -> bool:
+        return any(log.is_followed for log in self._logs())
+
+    def has_news(self) -> bool:
+        """Whether a log has grown since the last look; an agent would have to be asked."""
+        return any(log.has_grown() for log in self._logs())
+
+    def _logs(self) -> list[LogFeed]:
+        return [folder.log for folder in self._folders.values() if folder.log]
+
     def _look(self) -> Snapshot:
         # Logs before files: what becomes Parquet meanwhile is in both, and taken once.
-        for folder in self._folders.values():
-            if folder.log:
-                folder.log.poll()
-        if self.agent:
+        for log in self._logs():
+            log.poll()
+        if self.agent and self.agent.is_due(self._logs(), self._clock.mono_ns()):
             self.agent.poll()
         if self._clock.mono_ns() - self._listed_ns >= LIST_NS:
             self._list()

@@ -24,6 +24,12 @@ from nodescope.use.answers.wire import Json, number, render_json, seconds
 PERIOD_SECONDS = 1.0
 # An archive may begin to grow; it is looked at less often.
 STILL_SECONDS = 3.0
+# A log is looked at this long after the last event, and then until it has grown: a sample is told
+# when it is written, not up to a second later.
+REST_SECONDS = 0.7
+GLANCE_SECONDS = 0.1
+# Where nothing is written the page is still told that the viewer is there.
+LATEST_SECONDS = 1.5
 LISTENERS_MOST = 32
 METRICS_MOST = 8
 
@@ -136,10 +142,22 @@ async def stream(
     # A page that reconnects does so after a second.
     yield b"retry: 1000\n\n"
     while not is_stopping():
+        begun = asyncio.get_running_loop().time()
         view = await run_in_threadpool(folders.view)
         status = status_of(view.snapshot, agent)
         yield render_event("status", status)
         points = await run_in_threadpool(new_points, view, listener)
         if points:
             yield render_event("points", points)
-        await asyncio.sleep(PERIOD_SECONDS if status["live"] else STILL_SECONDS)
+        if folders.follows_logs:
+            await await_news(folders, begun, LATEST_SECONDS if status["live"] else STILL_SECONDS)
+        else:
+            await asyncio.sleep(PERIOD_SECONDS if status["live"] else STILL_SECONDS)
+
+
+async def await_news(folders: NodeFolders, begun: float, latest_seconds: float) -> None:
+    """Until a log has grown; counted from when the last event was begun, however long it took."""
+    clock = asyncio.get_running_loop().time
+    await asyncio.sleep(max(0.0, begun + REST_SECONDS - clock()))
+    while clock() < begun + latest_seconds and not await run_in_threadpool(folders.has_news):
+        await asyncio.sleep(GLANCE_SECONDS)
