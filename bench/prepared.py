@@ -1,5 +1,5 @@
 """
-Inputs that take minutes to make: under artifacts/bench, made once.
+Inputs that take minutes to make: in the user's cache folder, made once, for every checkout.
 
 `python -m bench --prepare NAME` makes them and measures nothing, so that the
 measuring itself is short. The folder's name has a hash of what writes the
@@ -7,13 +7,15 @@ files: another format is another input.
 """
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import nodescope.keep
 
-KEPT = Path("artifacts/bench")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+KEPT = CACHE / "nodescope-bench"
 # What decides the bytes of an archive.
 WRITERS = (
     "consolidator.py",
