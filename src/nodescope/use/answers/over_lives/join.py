@@ -8,7 +8,7 @@ import numpy as np
 from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.use.answers.containers import Container, Life, group_lives, there_share
-from nodescope.use.answers.ranked.ranking import Figure, rank
+from nodescope.use.answers.ranked.ranking import Figure, rank_roughly
 from nodescope.use.answers.snapshots import View
 
 # Of one container; of a crash loop of days the newest.
@@ -44,7 +44,7 @@ def choose_busiest_wholes(
     view: View, lives: Sequence[Life], metric: str, span: TimeRange, most: int
 ) -> tuple[Life, ...]:
     """Lives of the containers that used the most over the span, all their lives together."""
-    figures = rank(view, lives, metric, span).figures
+    figures = rank_roughly(view, lives, metric, span).figures
     wholes = group_lives(life for life in lives if life.id in figures)
     wholes.sort(key=lambda one: (-sum(figures[life.id].over_span for life in one.lives), one.newest.id))
     return tuple(life for one in wholes[:most] for life in one.lives[-LIVES_MOST:])

@@ -7,7 +7,8 @@ import numpy as np
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
-from nodescope.read.query.ranking import rank_containers
+from nodescope.read.query.bucket import count_minutes
+from nodescope.read.query.ranking import SPARK_POINTS, rank_containers
 from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.answers.axis import Floats, Integers
 from nodescope.use.answers.containers import Life, there_share
@@ -45,7 +46,9 @@ class Order:
     """By id: the time of its last sample."""
 
 
-def rank(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Order:
+def rank(
+    view: View, lives: Sequence[Life], metric: str, span: TimeRange, points: int = SPARK_POINTS
+) -> Order:
     figures: dict[str, Figure] = {}
     ends_ms: dict[str, int] = {}
     unit, looked = "", span
@@ -57,7 +60,13 @@ def rank(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Ord
         try:
             unit = unit or resolve_metric(metric, node.metrics, "auto").unit
             ranked = rank_containers(
-                view.engine, node.catalog, metric, looked.from_ms, looked.to_ms, tail=node.tail
+                view.engine,
+                node.catalog,
+                metric,
+                looked.from_ms,
+                looked.to_ms,
+                max_points=points,
+                tail=node.tail,
             )
         except RequestRejected:
             # This node does not have the metric; the others may.
@@ -77,6 +86,16 @@ def shorten(span: TimeRange, series: int) -> TimeRange:
     """The end of the range, as long as it may be for so many series."""
     most_ms = 1000 * SAMPLES_MOST // max(1, series)
     return TimeRange(max(span.from_ms, span.to_ms - most_ms), span.to_ms)
+
+
+def rank_roughly(view: View, lives: Sequence[Life], metric: str, span: TimeRange) -> Order:
+    """
+    By the whole minutes that the span touches: who is to be drawn, not how much each used.
+
+    Minutes are in the rollups. The samples of a few minutes cost as much as those
+    of hours: in a file they stand container by container.
+    """
+    return rank(view, lives, metric, span, min(SPARK_POINTS, count_minutes(span.from_ms, span.to_ms)))
 
 
 def list_busiest(view: View, metric: str, span: TimeRange, among: Sequence[Life] | None = None) -> list[Life]:
