@@ -29,8 +29,8 @@ EXAMPLE = """example:
 # A terminal has room for every finding of an answer.
 SHOWN = 12
 CAN_BE_ASKED = (
-    "who uses the most of something, leaks, spikes, throttling, OOM kills, restarts, noisy neighbours, right sizes, "
-    "what changed and when, comparisons, how a node or a container is doing"
+    "what is wrong, who uses the most of something, leaks, spikes, throttling, OOM kills, restarts, noisy neighbours, "
+    "right sizes, what changed and when, comparisons, how a node or a container is doing"
 )
 
 

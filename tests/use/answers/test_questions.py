@@ -8,6 +8,7 @@ from nodescope.use.mcp.protocol.argument import check_arguments
 from nodescope.use.mcp.tools import TOOLS as ALL_TOOLS
 
 TOOLS = [
+    "what_is_wrong",
     "list_nodes",
     "top_containers",
     "list_containers",
@@ -141,6 +142,52 @@ ASKED = [
     ("what changed since yesterday?", "compare_windows", ""),
     ("did the deploy make it worse?", "compare_windows", ""),
     ("any regression after we rolled out", "compare_windows", ""),
+    # what is wrong now
+    ("what is wrong", "what_is_wrong", ""),
+    ("What's wrong?", "what_is_wrong", ""),
+    ("is anything wrong right now", "what_is_wrong", ""),
+    ("is something broken", "what_is_wrong", ""),
+    ("are there any problems?", "what_is_wrong", ""),
+    ("what's the problem here", "what_is_wrong", ""),
+    ("which issues do you see", "what_is_wrong", ""),
+    ("are we in trouble", "what_is_wrong", ""),
+    ("any alerts?", "what_is_wrong", ""),
+    ("which alarms are firing", "what_is_wrong", ""),
+    ("why was I paged", "what_is_wrong", ""),
+    ("what did the watcher find?", "what_is_wrong", ""),
+    ("show me all findings", "what_is_wrong", ""),
+    ("what needs my attention", "what_is_wrong", ""),
+    ("what should I look at first?", "what_is_wrong", ""),
+    ("where do I start first", "what_is_wrong", ""),
+    ("should I worry about anything", "what_is_wrong", ""),
+    ("what should be fixed", "what_is_wrong", ""),
+    ("is everything ok?", "what_is_wrong", ""),
+    ("are all pods healthy", "what_is_wrong", ""),
+    ("are all the nodes fine", "what_is_wrong", ""),
+    ("is something not working", "what_is_wrong", ""),
+    ("is anything on fire", "what_is_wrong", ""),
+    ("how bad is it", "what_is_wrong", ""),
+    ("anything critical or urgent?", "what_is_wrong", ""),
+    ("which nodes are sick", "what_is_wrong", ""),
+    ("which host is in bad shape", "what_is_wrong", ""),
+    ("memory problems?", "what_is_wrong", ""),
+    ("is anything about to crash", "what_is_wrong", ""),
+    ("what will fail next, and how soon", "what_is_wrong", ""),
+    ("will something break soon?", "what_is_wrong", ""),
+    # of one, and of what is over: who did it
+    ("what is wrong with redis", "explain_incident", ""),
+    ("what went wrong?", "explain_incident", ""),
+    ("what caused the problem", "explain_incident", ""),
+    ("what was wrong at 14:05", "explain_incident", ""),
+    ("were there problems last night?", "explain_incident", ""),
+    ("any issues in the last 3 hours", "explain_incident", ""),
+    ("will redis die soon", "summarize_container", ""),
+    # words of the same kind that ask for something else
+    ("who is the worst CPU consumer", "top_containers", "cpu"),
+    ("is the clock of a node wrong", "list_nodes", ""),
+    ("is there a problem with throttling", "top_containers", "cpu_throttled"),
+    ("is there a leak problem", "scan", "memory"),
+    ("did the deploy cause problems", "compare_windows", ""),
     # is there room
     ("is there enough disk space", "summarize_node", ""),
     ("which pod fills the disk", "top_containers", "disk_write"),
@@ -196,6 +243,9 @@ def test_a_container_is_named_by_its_name_alone() -> None:
         ),
         ("compare redis before and after 14:05", {"container": "redis", "b_from": "14:05"}),
         ("what happened 20 minutes ago", {"at": "-20m", "minutes": 15}),
+        ("what happened in the last 2 hours", {"at": "-60m", "minutes": 60}),
+        ("is anything wrong since 14:05", {"at": "14:05", "minutes": 15}),
+        ("any problems in the past day?", {"at": "-720m", "minutes": 720}),
         ("what went wrong at 2 pm", {"at": "14:00", "minutes": 15}),
         ("what broke yesterday at 14:05", {"at": "yesterday 14:05", "minutes": 15}),
         ("what died last night", {"at": "02:00", "minutes": 300}),
@@ -209,15 +259,23 @@ def test_times_in_a_question_are_kept(text: str, given: dict[str, object]) -> No
 
 
 def test_a_tool_that_is_not_there_is_named_and_replaced_by_the_nearest() -> None:
-    there = [one for one in TOOLS if one not in ("scan", "rightsize", "summarize_node")]
+    there = [one for one in TOOLS if one not in ("scan", "rightsize", "summarize_node", "what_is_wrong")]
     for text, missing, instead in (
         ("anything leaking?", "scan", "top_containers"),
         ("who is over-provisioned", "rightsize", "top_containers"),
         ("is the node full", "summarize_node", "list_nodes"),
+        ("what is wrong", "what_is_wrong", "explain_incident"),
     ):
         found = understand(text, there, CONTAINERS)
         assert found is not None
         assert (found.missing, found.tool) == (missing, instead)
+
+
+def test_every_tool_is_reached_by_a_question() -> None:
+    """A tool that no words lead to is not there for whoever asks in words."""
+    reached = {understood.tool for text, _, _ in ASKED if (understood := understand(text, TOOLS, CONTAINERS))}
+    assert reached == set(ALL_TOOLS) - {"find_metrics"}
+    assert set(TOOLS) == set(ALL_TOOLS)
 
 
 def test_every_row_is_a_call_that_is_accepted() -> None:

@@ -37,12 +37,14 @@ IDEAS = {
     "kill": "kill* died dies dead terminat* disappear* vanish* gone",
     "fail": "fail* error* exited exits exit",
     "restart": "restart* crash* crashloop* flap* reboot* bounc*",
-    "change": "chang* differ* happen* occur* incident outage wrong brok* break* event* deviat*",
+    "change": "chang* differ* happen* occur* incident* outage* broke break* event* deviat*",
+    "wrong": "wrong broken problem* trouble* issue issues unhealthy sick ill alert* alarm* warning* paged pager finding* watcher attention worr* concern* fix*",
+    "bad": "bad badly worse worst serious* sever* critical urgent* danger* fire burning",
     "compare": "compar* versus vs against yesterday earlier previous* before",
     "deploy": "deploy* release* rollout* rolled version upgrade* image canary regress*",
     "node": "node* host* machine* server* box*",
     "full": "full fill* capacity room headroom exhaust* saturat* overload* overcommit* crowded left space enough fit fits",
-    "health": "health* doing status overview fine ok okay well alright summary summari* state sick",
+    "health": "health* doing status overview fine ok okay well alright summary summari* state",
     "pressure": "pressure psi wait* contended queue*",
     "unusual": "unusual* anomal* strange* weird* odd* abnormal* outlier* suspicious* unexpected*",
     "together": "together correlat* relat* tandem sync* alongside",
@@ -56,6 +58,7 @@ IDEAS = {
     "list": "list show all there running runs exist* many count",
     "container": "container* pod* workload* service* job* app apps application*",
 }
+WELL = "ok|okay|fine|good|well|alright|all right|healthy|green|in order|normal"
 # Phrases that are one word to the table.
 PHRASES = {
     # A moment, and no comparison.
@@ -82,8 +85,15 @@ PHRASES = {
     r"(going|about) to( be)?\b": "soon",
     r"how long (until|till|before)": "until",
     r"(do|does|doing) (almost |next to |hardly )(nothing|anything)": "idle",
+    # What is over, and is looked for around its time.
+    r"(go|goes|going|gone|went|been) wrong": "happen",
+    r"(caus\w*|trigger\w*|start\w*) (of )?(the|this|that|my|our|an|a) (problem|trouble|issue|alert|alarm)s?": "cause",
+    # Whether all is well is asked by whoever fears that it is not.
+    rf"\b(everything|everybody|all|we|things)( the| my| our)?( \w+)? ({WELL})\b": "wrong",
+    rf"\b(not|n't|nothing|anything|something) ({WELL}|right|work(s|ing)?)\b": "wrong",
+    r"\b(look|start|begin|do|check|fix|see)( at| with| into)? (first|next)\b": "wrong",
 }
-EXPLAIN, COMPARE = "explain_incident", "compare_windows"
+EXPLAIN, COMPARE, WRONG = "explain_incident", "compare_windows", "what_is_wrong"
 MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
 AGO = re.compile(r"\b(\d+|an?|half an)\s+(min(?:ute)?|hour|day|h|d|m)s?\s+ago\b")
 HALF_DAY = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b")
@@ -100,6 +110,8 @@ PARTS_OF_DAY = {
 }
 # On both sides of the middle of a part of the day: a night is from 21:00 to 07:00.
 WIDEST_MINUTES = 300
+# What explain_incident accepts on both sides of a moment.
+MOST_MINUTES = 720
 LAST = re.compile(r"(?:last|past|previous)\s+(?:(\d+|an?|few|couple of)\s+)?(min(?:ute)?|hour|day|h|d|m)s?\b")
 CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
 
@@ -156,6 +168,17 @@ def around(ideas: str, why: str, when: Arguments = AROUND_NOW) -> Question:
     return Question(ideas, "explain_incident", when, why, ("explain_incident", when))
 
 
+def wrong(ideas: str, why: str) -> Question:
+    """What is wrong now; of a container that is named, who did that to it."""
+    return Question(ideas, WRONG, {}, why, (EXPLAIN, AROUND_NOW), (EXPLAIN, AROUND_NOW))
+
+
+def ahead(ideas: str) -> Question:
+    """What has not happened yet: the time that is left is part of what is wrong."""
+    why = "what is wrong now, and how long until a limit is reached"
+    return Question(ideas, WRONG, {}, why, SUMMARY, ("scan", LEAKS))
+
+
 def hogs(what: str, by: str) -> Question:
     """Who is the largest; of a container that is named, who took what it lacked."""
     return Question(
@@ -188,6 +211,10 @@ QUESTIONS = (
     # Ends that nobody wanted.
     top("evict", "memory_working_set", "what kubelet evicts by: the working set of each container"),
     Question("future oom", "scan", LEAKS, "whose memory will reach its limit", SUMMARY),
+    ahead("future kill"),
+    ahead("future fail"),
+    ahead("future restart"),
+    ahead("future change"),
     around("oom cause", "what was killed for memory, and what filled it", LONG_AGO),
     top("oom", "oom_kills", "who was killed for memory"),
     top("kill memory", "oom_kills", "who was killed for memory"),
@@ -220,11 +247,13 @@ QUESTIONS = (
     ),
     windows("deploy", {}, "what is different since the last deploy"),
     windows("compare", DAY_BEFORE, "what is different from a day before"),
+    wrong("wrong", "what is wrong now, the worst first"),
     scan("change memory", "changepoint", "memory", "when whose memory changed"),
     scan("change cpu", "changepoint", "cpu", "when whose CPU use changed"),
     around("change", "what changed, in order of time"),
     around("cause", "what changed, in order of time"),
     # The node as a whole.
+    wrong("node bad", "what is wrong now, the worst first"),
     whole_node("node full", "how full the node is, and who fills it"),
     whole_node("node health", "how the node is doing"),
     whole_node("node pressure", "how full the node is, and who fills it"),
@@ -255,6 +284,7 @@ QUESTIONS = (
     whole_node("node", "how the node is doing"),
     whole_node("full", "how full the node is, and who fills it"),
     top("most", "cpu", "who uses the most CPU"),
+    wrong("bad", "what is wrong now, the worst first"),
     Question("health", "summarize_node", {}, "how the node is doing", SUMMARY, ("list_nodes", {})),
     Question("container list", "list_containers", {}, "which containers there are", SUMMARY),
     Question("container", "list_containers", {}, "which containers there are", SUMMARY),
@@ -285,6 +315,9 @@ def understand(text: str, tools: Iterable[str], containers: Iterable[str] = ()) 
             return None
         row = Question("", *SUMMARY, "how it is doing", SUMMARY)
     tool, arguments = row.named if container and row.named else (row.tool, row.arguments)
+    if tool == WRONG and find_times(text, EXPLAIN):
+        # What was wrong then is no matter of now.
+        tool, arguments = EXPLAIN, AROUND_NOW
     missing = "" if tool in set(tools) else tool
     if missing and row.without:
         tool, arguments = SUMMARY if container else row.without
@@ -336,6 +369,8 @@ def find_times(text: str, tool: str) -> dict[str, str | int]:
     if tool == EXPLAIN:
         if moment:
             return {"at": moment, "minutes": 15}
+        if half := count_back(text.lower()) // 2:
+            return {"at": f"-{half}m", "minutes": min(half, MOST_MINUTES)}
         return {"at": part[0], "minutes": WIDEST_MINUTES} if part else {}
     back = find_back(text.lower()) or moment or (part[1] if part else "")
     return {"from": back} if back else {}
@@ -353,8 +388,14 @@ def find_moment(lowered: str) -> str:
 
 
 def find_back(lowered: str) -> str:
+    back = count_back(lowered)
+    return f"-{back}m" if back else ""
+
+
+def count_back(lowered: str) -> int:
+    """The minutes of "the last two hours"; 0 where the question has no such words."""
     last = LAST.search(lowered)
-    return f"-{count_minutes(last[1] or '', last[2])}m" if last else ""
+    return count_minutes(last[1] or "", last[2]) if last else 0
 
 
 def find_part(lowered: str) -> tuple[str, str] | None:
