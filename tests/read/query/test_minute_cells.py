@@ -15,7 +15,7 @@ from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import Catalog, read_catalog
-from nodescope.read.query import row_reader
+from nodescope.read.query import minute_cells, row_reader
 from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.file_sweep import Sought
@@ -53,8 +53,10 @@ def catalog(request: pytest.FixtureRequest, whole: Path, tmp_path: Path) -> Cata
 
 @pytest.fixture(params=["large", "small"])
 def _reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are read as large ones, a metric at a time, or as small ones, all metrics at once."""
+    """Files are read as large ones, a metric at a time and some series at once, or as small ones, all metrics at once."""
     monkeypatch.setattr(row_reader, "SMALL_ROWS", 0 if request.param == "large" else 10**9)
+    if request.param == "large":
+        monkeypatch.setattr(minute_cells, "ROWS_DERIVED", 5_000)
 
 
 def ask_exact(monkeypatch: pytest.MonkeyPatch, *question: object) -> QueryResult:

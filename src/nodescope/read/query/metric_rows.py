@@ -61,6 +61,12 @@ class MetricRows:
             and np.array_equal(self.time_ms, other.time_ms)
         )
 
+    def take(self, first: int, end: int) -> "MetricRows":
+        """The series at these places; nothing is copied."""
+        edges = self.starts[first : end + 1]
+        rows = slice(int(edges[0]), int(edges[-1]))
+        return MetricRows(self.identities[first:end], edges - edges[0], self.time_ms[rows], self.value[rows])
+
     def within(self, from_ms: int, to_ms: int) -> "MetricRows":
         """Each series is cut where its times say: nothing is looked at row by row."""
         there = [cut_times(self.time_ms, where, from_ms, to_ms) for where in self.slices()]

@@ -38,6 +38,8 @@ from nodescope.read.query.derive import (
 from nodescope.read.query.metric_rows import CONTAINER, MetricRows
 
 Codes = NDArray[np.int32]
+# Of a file's rows so many are derived at once.
+ROWS_DERIVED = 80_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,44 @@ def derive_cells(
     span: TimeRange,
 ) -> MinuteCells:
     """The minutes of a file within a span; what its series carry goes on from here."""
+    parts = [derive_some(some, ticks, make_deriver, carried, span) for some in split_series(inputs)]
+    return parts[0] if len(parts) == 1 else join_cells(parts)
+
+
+def split_series(inputs: Sequence[MetricRows]) -> Iterator[Sequence[MetricRows]]:
+    """Some series at a time where the inputs have the same: what is derived of an hour takes ten times its values."""
+    first = inputs[0]
+    if len(first.value) <= ROWS_DERIVED or not all(one.has_places_of(first) for one in inputs[1:]):
+        yield inputs
+        return
+    begin, count = 0, len(first.identities)
+    while begin < count:
+        reach = int(np.searchsorted(first.starts, first.starts[begin] + ROWS_DERIVED, "right")) - 1
+        end = min(count, max(begin + 1, reach))
+        yield [one.take(begin, end) for one in inputs]
+        begin = end
+
+
+def join_cells(parts: Sequence[MinuteCells]) -> MinuteCells:
+    """Of one file, series after series."""
+    firsts = np.cumsum([0, *(len(one.identities) for one in parts[:-1])], dtype=np.int32)
+    names = ("minute", "low", "total", "high", "count")
+    return MinuteCells(
+        [identity for one in parts for identity in one.identities],
+        [known for one in parts for known in one.before],
+        [known for one in parts for known in one.after],
+        np.concatenate([one.series + first for one, first in zip(parts, firsts)]),
+        *(np.concatenate([getattr(one, name) for one in parts]) for name in names),
+    )
+
+
+def derive_some(
+    inputs: Sequence[MetricRows],
+    ticks: Ticks,
+    make_deriver: Callable[[Identity], SampleDeriver],
+    carried: dict[Identity, Carried],
+    span: TimeRange,
+) -> MinuteCells:
     first = inputs[0]
     before = [carried.get(identity) for identity in first.identities]
     derivers = [make_deriver(identity) for identity in first.identities]
