@@ -9,9 +9,12 @@ from tools.incidents.stories import CLASSES, KINDS, Generated, generate
 
 from nodescope.use.answers.incidents.explain import find_incidents
 from nodescope.use.answers.incidents.incident import Incident
+from nodescope.use.answers.incidents.loss import NETWORK_REST, Departure, find_fallen
 from nodescope.use.answers.incidents.sentence import render_incident
+from nodescope.use.answers.incidents.shift import Shift
 from nodescope.use.answers.incidents.signal import BY_NAME, LACKED
 from nodescope.use.answers.incidents.table import spread_back
+from nodescope.use.answers.incidents.together import find_fallen_together
 
 # None of the seeds on which the score or its confidence was fitted or is reported.
 SEED = 7_000
@@ -47,6 +50,74 @@ def test_the_true_cause_comes_first(cause: str) -> None:
         assert change.after is not None
         assert change.after >= 0
     assert node.truth.workload in render_incident(first)
+
+
+def hide_falls(node: Generated) -> None:
+    """The traffic of every service is so uneven that none shows the fall by itself."""
+    random = np.random.default_rng(1)
+    for one in node.wishes:
+        if one.kind == "service" and one.workload != node.truth.workload:
+            size = len(one.got["network"])
+            one.got["network"] = (
+                one.got["network"]
+                * np.repeat(np.exp(0.35 * random.standard_normal(size // 24 + 1)), 24)[:size]
+            )
+
+
+def test_what_all_lose_at_once_is_seen_where_no_series_shows_it() -> None:
+    """A full link takes a third from everybody, which is less than the noise of each."""
+    node = make_node("network")
+    hide_falls(node)
+    table, kills = make_table(node)
+    assert not find_fallen(table, "network", NETWORK_REST)
+    found, _ = find_incidents(table, kills, no_history)
+    first = found[0]
+    assert first.cause is not None
+    assert first.cause.workload == f"shop/{node.truth.workload}"
+    assert first.resource == "network"
+    assert first.victims_count >= 5
+    assert all((one.after or 0) < (one.before or 0) for one in first.victims)
+    # Asked about one of those that lost, the same one did it, and only its own loss is told.
+    victim = first.victims[-1].workload
+    place = [row.name for row in table.rows].index(victim)
+    asked, _ = find_incidents(table, kills, no_history, place)
+    taken = next(one for one in asked if one.kind == "taken")
+    assert taken.cause is not None
+    assert taken.cause.workload == first.cause.workload
+    assert {one.workload for one in taken.victims} == {victim}
+
+
+def test_traffic_that_goes_from_one_to_another_is_no_loss_of_all() -> None:
+    """One that falls when another rises gave it its work; the others go on as before."""
+    node = make_node("network")
+    table, _ = make_table(node)
+    traffic = table.signals["network"]
+    taker = [row.name for row in table.rows].index(f"shop/{node.truth.workload}")
+    # All others as they were before the onset; one of them hands its traffic over.
+    at, span = node.truth.onset, table.steps - node.truth.onset
+    rise = np.nanmax(traffic[taker]) / 20
+    for row in range(len(traffic)):
+        traffic[row, at:] = traffic[row, at - span : at]
+    one = int(
+        np.nanargmax(
+            np.where(np.arange(len(traffic)) == taker, -1, np.median(np.nan_to_num(traffic), axis=1))
+        )
+    )
+    traffic[one, at:] *= 0.2
+    traffic[taker, at:] += rise
+    shift = Shift(taker, at, table.steps, 0.0, float(rise), is_open=True, alike=0)
+    assert find_fallen_together(table, Departure("network", shift, 0.0)) == []
+
+
+def test_memory_bandwidth_is_taken_on_a_node_with_idle_cores() -> None:
+    """A few cores can fill the memory: whether the others are busy is another question."""
+    node = generate(5_507, "quiet", "bandwidth")
+    table, kills = make_table(node)
+    assert "cache_misses" not in table.signals
+    found, _ = find_incidents(table, kills, no_history)
+    assert found[0].resource == "memory bandwidth"
+    assert found[0].cause is not None
+    assert found[0].cause.workload == f"shop/{node.truth.workload}"
 
 
 @pytest.mark.parametrize("kind", KINDS)

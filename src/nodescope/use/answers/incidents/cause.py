@@ -17,6 +17,7 @@ from nodescope.use.answers.incidents.loss import Departure, rises
 from nodescope.use.answers.incidents.shift import Shift, find_shifts
 from nodescope.use.answers.incidents.signal import FAMILY
 from nodescope.use.answers.incidents.table import Floats, NodeTable
+from nodescope.use.answers.incidents.together import find_fallen_together
 
 # A victim may seem to begin so much before its cause: both are known to a step or two.
 TOLERANCE_SECONDS = 20.0
@@ -57,9 +58,10 @@ class Candidate:
 
 
 def find_candidates(
-    table: NodeTable, takers: Sequence[Departure], lacks: Sequence[Departure]
+    table: NodeTable, takers: Sequence[Departure], lacks: Sequence[Departure], focus: int | None = None
 ) -> list[Candidate]:
-    found = [weigh(table, one.signal, one, lacks) for one in takers]
+    """With `focus`, these are what one workload lacks, and what others lost is not looked at."""
+    found = [weigh(table, one.signal, one, lacks, focus) for one in takers]
     found += [weigh(table, "bandwidth", one, lacks) for one in bandwidth_takers(table, takers)]
     return sorted((one for one in found if one.score > 0), key=lambda one: -one.score)
 
@@ -94,13 +96,24 @@ def is_denser(table: NodeTable, rise: Shift) -> bool:
     return float(np.nanmedian(density[inside])) >= (1 + DENSER) * float(np.nanmedian(density[~inside]))
 
 
-def weigh(table: NodeTable, resource: str, taker: Departure, lacks: Sequence[Departure]) -> Candidate:
+def weigh(
+    table: NodeTable,
+    resource: str,
+    taker: Departure,
+    lacks: Sequence[Departure],
+    focus: int | None = None,
+) -> Candidate:
     victims = tuple(one for one in lacks if is_victim(table, resource, taker, one))
+    if not victims and resource == taker.signal:
+        # Nobody shows it alone.
+        fallen = find_fallen_together(table, taker)
+        victims = tuple(one for one in fallen if focus in (None, one.row))
     share = share_of_rise(table, taker)
     lost = sum(one.loss * one.news for one in victims)
     if is_uncounted(table, resource, taker):
         lost += UNCOUNTED_LOSS
-    score = lost * share * taker.news * timing(table, taker, victims) * fullness(table, taker)
+    full = max(fullness(table, taker), bandwidth_fullness(table, resource, taker))
+    score = lost * share * taker.news * timing(table, taker, victims) * full
     return Candidate(resource, taker, victims, score, share, taker.news)
 
 
@@ -175,6 +188,19 @@ def fullness(table: NodeTable, taker: Departure) -> float:
     used = np.nan_to_num(table.signals["cpu"])[:, taker.shift.first : taker.shift.last].sum(axis=0).mean()
     use = float(used) / table.cores
     return float(np.clip((use - IDLE_USE) / (FULL_USE - IDLE_USE), 0.1, 1.0))
+
+
+def bandwidth_fullness(table: NodeTable, resource: str, taker: Departure) -> float:
+    """How much the memory is used does not follow from the cores: a few of them can fill it. 1 where twice as much was moved."""
+    if resource != "bandwidth" or table.bandwidth is None:
+        return 0.0
+    inside = np.zeros(len(table.bandwidth), bool)
+    inside[taker.shift.first : taker.shift.last] = True
+    then, else_ = (table.bandwidth[part & np.isfinite(table.bandwidth)] for part in (inside, ~inside))
+    if not len(then) or not len(else_):
+        return 0.0
+    rise = float(np.median(then)) / max(float(np.median(else_)), 1e-9) - 1
+    return float(np.clip((rise - BANDWIDTH_RISE) / (1 - BANDWIDTH_RISE), 0.0, 1.0))
 
 
 def memory_fullness(table: NodeTable, taker: Departure) -> float:

@@ -80,7 +80,7 @@ def first_of_each(found: Iterable[Incident]) -> list[Incident]:
 
 def explain_taken(scene: Scene, focus: int | None, most: int) -> list[Incident]:
     lacks = scene.lacks if focus is None else lacks_of(scene, focus)
-    candidates = find_candidates(scene.table, scene.takers, lacks)
+    candidates = find_candidates(scene.table, scene.takers, lacks, focus)
     if focus is not None:
         # What it did to others is of interest, too.
         own = [
