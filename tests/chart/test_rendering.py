@@ -296,8 +296,8 @@ def test_events_are_taken_where_nothing_is_read() -> None:
 
 
 def test_an_empty_list_of_peers_means_nobody() -> None:
-    closed = ("networkPolicy.from=null", "networkPolicy.mcpFrom=null")
-    closed += ("mcp.enabled=true", "clusterViewer.enabled=true")
+    nobody = ("networkPolicy.from=null", "networkPolicy.mcpFrom=null")
+    closed = (*nobody, "mcp.enabled=true", "clusterViewer.enabled=true")
     things = render(*closed)
     rules = {
         thing["metadata"]["name"]: thing["spec"].get("ingress") for thing in of_kind(things, "NetworkPolicy")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -110,7 +111,12 @@ def test_320_pixels_have_room_for_a_finding(browser: Browser, node: WatchedNode,
     node.kill()
     with running_viewer(node.data, tmp_path / "viewer", "--agent", node.agent.address) as viewer:
         for scheme in ("light", "dark"):
-            options = {"viewport": size, "has_touch": True, "is_mobile": True, "color_scheme": scheme}
+            options: dict[str, Any] = {
+                "viewport": size,
+                "has_touch": True,
+                "is_mobile": True,
+                "color_scheme": scheme,
+            }
             with watching(browser, viewer.url, **options) as view:
                 page = view.page
                 page.goto(f"{viewer.url}/#{PANELS}")

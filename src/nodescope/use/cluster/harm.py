@@ -131,12 +131,14 @@ def judge_restarts(restarts: list[ContainerEvent]) -> Iterator[Harm]:
 
 def tell_level(drawn: Drawn, values: Floats) -> tuple[float, float, int]:
     """Mean, most, and when that was; zeros where nothing was measured."""
-    known = np.isfinite(values)
-    if not known.any():
+    places = np.flatnonzero(np.isfinite(values))
+    if not places.size:
         return 0.0, 0.0, drawn.cells.from_ms
-    place = int(np.nanargmax(values))
-    at_ms = drawn.cells.from_ms + place * drawn.cells.step_ms
-    return float(values[known].mean()), float(values[place]), at_ms
+    # Seven times for each node and zoom: numpy's nanargmax takes several times as long.
+    measured = values[places]
+    most = int(measured.argmax())
+    at_ms = drawn.cells.from_ms + int(places[most]) * drawn.cells.step_ms
+    return float(measured.mean()), float(measured[most]), at_ms
 
 
 def calm_weight(drawn: Drawn) -> float:
