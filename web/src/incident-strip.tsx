@@ -15,7 +15,7 @@ export function IncidentStrip({ model }: { model: Model }) {
   return (
     <section class={`incidents ${isTold ? "told" : ""}`} aria-label="incidents">
       {isTold && <p class="now" role="status" title={tellLine(model)}>{tellLine(model)}</p>}
-      {!value && cards.length === 0 && <p class="faint" role="status">{waiting}</p>}
+      {!value && cards.length === 0 && (!isTold || trouble) && <p class="faint" role="status">{waiting}</p>}
       {value && cards.length === 0 && !(isTold && wrong && !model.data.isFiltered) && <p class="faint">{nothing(model)}</p>}
       {cards.map((card) => card.finding ? <FindingCard key={card.key} model={model} card={card} finding={card.finding} /> : card.incident && <IncidentCard key={card.key} model={model} incident={card.incident} />)}
     </section>
