@@ -31,7 +31,7 @@ BENCHES = {
     "writes": "what the archive of 100 containers writes to its disk, by part; what it keeps of it",
     "fleet": "a fleet's studies a second, workers, bytes fetched, catalog, copy, what is found",
     "viewer": "the viewer's answers over a day of 100 containers, beside DuckDB alone",
-    "agent": "the agent's CPU and memory at 1 Hz beside the peers",
+    "agent": "the agent's CPU and memory at 1 Hz beside the peers, and without its watcher",
     "beside": "the agent's CPU beside that of an earlier commit (--against), both at once",
     "pod": "the whole pod at 100 containers: CPU, memory, disk, beside its limits, the peers and --against",
     "growth": "what a container costs on nodes with 10 to 1,000 of them, and at the limit of descriptors",
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         "--against",
         default=default.against,
         metavar="COMMIT",
-        help="whose agent `beside`, and whose pod `pod` compares with",
+        help="whose agent `beside`, and whose pod `pod` compares with (there also no-watch: without the watcher)",
     )
     parser.add_argument("--containers", type=int, nargs="+", default=default.containers, metavar="N")
     return parser

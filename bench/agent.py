@@ -19,7 +19,7 @@ import json
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +47,8 @@ RUNS: tuple[tuple[str, Peer, float], ...] = (
 FULL_SECONDS = 130.0
 GOAL_CORES = 0.01
 GOALS = {100: (Goal(GOAL_CORES, "ours"), Goal(100 * 2**20, "ours"))}
+# What the watcher may add.
+WATCHER_GOALS = {100: (Goal(0.003, "ours"), Goal(24 * 2**20, "ours"))}
 # 1 % was asked for on a machine where node_exporter, process-exporter and
 # cAdvisor needed 10, 90 and 238 ms a second. Machines differ, and so do the
 # hours of one: beside the same peers the goal is the same on all of them.
@@ -64,6 +66,9 @@ class Cost:
     """Of the archive's child, per second of its rotation; None when none ended in the run."""
     cpu_remark: str = ""
     memory_remark: str = ""
+    watcher_cores: float | None = None
+    """Of the watcher's thread; None for who has none."""
+    watcher_remark: str = ""
 
     @property
     def figures(self) -> tuple[float, ...]:
@@ -75,15 +80,17 @@ def run(options: Options) -> list[Row]:
     for count in options.containers:
         with containers(count):
             ours = measure_agent(options.seconds)
+            unwatched = measure_agent(options.seconds, ("--no-watch",))
             peer_seconds = min(PEER_SECONDS, options.seconds)
             peers = {name: measure(peer_running(peer), peer_seconds, every) for name, peer, every in RUNS}
-        rows += compare(f"{count} containers x {PROCESSES} processes", count, ours, peers)
+        what = f"{count} containers x {PROCESSES} processes"
+        rows += compare(what, count, ours, peers) + watcher_rows(what, count, ours, unwatched)
     return rows
 
 
-def measure_agent(seconds: float) -> Cost:
+def measure_agent(seconds: float, words: Sequence[str] = ()) -> Cost:
     with tempfile.TemporaryDirectory() as folder:
-        return measure(agent_running(Path(folder)), seconds, SCRAPE_SECONDS, Path(folder))
+        return measure(agent_running(Path(folder), words=words), seconds, SCRAPE_SECONDS, Path(folder))
 
 
 def measure(
@@ -100,6 +107,7 @@ def measure(
             readings.append(Reading.of(server, data))
         plain, gzipped = server.body_bytes()
         slowed = read_slowed(server) if server.name == "nodescope" else ""
+        watcher = read_watcher(server) if server.name == "nodescope" else {}
     before, after = readings[0], readings[-1]
     quietest = min(later.cores_since(earlier) for earlier, later in itertools.pairwise(readings))
     cost = Cost(
@@ -114,7 +122,18 @@ def measure(
         memory_remark=remark,
         cpu_remark=f"archive on, {slowed}",
         conversion_cores=after.conversion_cores_since(before),
+        watcher_cores=watcher.get("nodescope_watcher_cpu_seconds_total", 0.0) / (after.mono - start),
+        watcher_remark=f"{watcher.get('nodescope_watcher_looks_total', 0.0):.0f} looks, "
+        f"one every {watcher.get('nodescope_watcher_look_seconds', 0.0):.0f} s at the end",
     )
+
+
+def read_watcher(server: Server) -> dict[str, float]:
+    """Its own counters, since its start; empty where the agent runs without it."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=20) as answer:
+        lines = answer.read().decode().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if line.startswith("nodescope_watcher_"))
+    return {name.partition("{")[0]: float(value) for name, value in pairs}
 
 
 def read_slowed(server: Server) -> str:
@@ -196,6 +215,35 @@ def extend(halfway: Reading, end: Reading, seconds: float) -> tuple[float, str]:
         return end.resident, "ring full"
     slope = (end.resident - halfway.resident) / (end.mono - halfway.mono)
     return end.resident + slope * missing, f"measured {end.resident / 2**20:.1f} MiB, extended to a full ring"
+
+
+def watcher_rows(what: str, count: int, ours: Cost, unwatched: Cost) -> list[Row]:
+    """
+    The agent with its watcher beside the agent without, one after the other on the same cgroups.
+
+    The watcher's own clock (CPU time of its thread) says its cost also where two runs
+    of the agent differ by more than that.
+    """
+    cpu_goal, memory_goal = WATCHER_GOALS.get(count, (None, None))
+    more = ours.resident_bytes - unwatched.resident_bytes
+    return [
+        Row(f"{what}: CPU with the watcher", ours.cores, "core", unwatched.cores, "without it"),
+        Row(
+            f"{what}: resident with the watcher",
+            ours.resident_bytes,
+            "resident",
+            unwatched.resident_bytes,
+            "without it",
+        ),
+        Row(f"{what}: memory of the watcher, the difference", more, "resident", goal=memory_goal),
+        Row(
+            f"{what}: CPU of the watcher, by its own clock",
+            ours.watcher_cores or 0.0,
+            "core",
+            goal=cpu_goal,
+            remark=ours.watcher_remark,
+        ),
+    ]
 
 
 def conversion_rows(what: str, ours: Cost) -> list[Row]:

@@ -2,6 +2,7 @@
 What the whole pod costs on a node: agent, consolidator and a viewer, while nobody looks, while somebody does, and after.
 
     python -m bench pod --containers 100 --seconds 600 --against main
+    python -m bench pod --containers 100 --seconds 600 --against no-watch     the same without the watcher
 
 The three run as the DaemonSet runs them, on real cgroups, for --seconds (ten minutes
 are two passes of the consolidator), scraped every 10 s and probed at kubelet's
@@ -65,6 +66,8 @@ PAGE = (
 )
 # The viewer's default is five minutes; waiting for them would measure nothing else.
 REST_SECONDS = 15
+# Not a commit: this tree's pod, whose agent has no watcher.
+UNWATCHED = "no-watch"
 READ_SECONDS = 10
 READINGS = 5
 # "Disk writes ~5 KiB/s" of a child, in its sizing documentation.
@@ -168,6 +171,7 @@ class Tree:
 
     sources: Path = ROOT / "src"
     viewer_words: tuple[str, ...] = ("--rest", f"{REST_SECONDS}s")
+    agent_words: tuple[str, ...] = ()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -200,6 +204,8 @@ def measure_earlier(options: Options) -> Pod | None:
     """The pod of another commit; None where none is named."""
     if options.against == Options.against:
         return None
+    if options.against == UNWATCHED:
+        return measure_pod(options.seconds, Tree(agent_words=("--no-watch",)))
     with tempfile.TemporaryDirectory() as folder:
         sources = unpack(options.against, Path(folder))
         knows_rest = "--rest" in (sources / "nodescope" / "commands" / "viewer.py").read_text()
@@ -313,7 +319,8 @@ def pod_running(data: Path, tree: Tree) -> Iterator[tuple[dict[str, int], dict[s
 @contextlib.contextmanager
 def agent_running(data: Path, tree: Tree) -> Iterator[tuple[int, str]]:
     address = f"127.0.0.1:{free_port()}"
-    with started(tree, "agent", "--listen", address, "--data", str(data), "--no-kubernetes") as pid:
+    words = ("--listen", address, "--data", str(data), "--no-kubernetes", *tree.agent_words)
+    with started(tree, "agent", *words) as pid:
         await_answer(f"http://{address}/readyz")
         yield pid, f"http://{address}"
 

@@ -17,6 +17,7 @@ from nodescope.watch.detect import Learner
 from nodescope.watch.detect.disk_full import FullDisks
 from nodescope.watch.detect.memory_leak import Leaks
 from nodescope.watch.detect.noisy_neighbour import Neighbours
+from nodescope.watch.detect.throttling import Throttling
 from nodescope.watch.finding_store import FILE_NAME, FindingStore
 from nodescope.watch.learned import read_levels
 from nodescope.watch.look import ContainerLook, DiskLook, NodeLook, list_disks
@@ -230,3 +231,31 @@ def test_a_name_that_comes_later_is_the_name_of_the_cause() -> None:
         found += sure(neighbours.look(look_at(number * STEP, pair)))
     assert {one.subject.workload for one in found} == {"etl"}
     assert {one.cause for one in found} == {"shop/etl"}
+
+
+# -- throttling --------------------------------------------------------------------------
+
+
+def hold_back(begins: float, seconds: float, first: float = 600.0) -> list[Sighting]:
+    """A container that comes at `first` and is held back from `begins` on."""
+    throttling = Throttling()
+    found = []
+    for number in range(round((begins + seconds) / STEP)):
+        at = number * STEP
+        limited = container("web", wait=0.5)._replace(throttled=0.6 if at >= begins else 0.0, quota=1.0)
+        found += sure(throttling.look(look_at(at, [limited] if at >= first else [])))
+    return found
+
+
+def test_a_build_at_its_limit_from_its_first_moment_on_wakes_nobody() -> None:
+    """Without the API nobody says that it is a job; a service that never gets out of it is told."""
+    assert not hold_back(600, 1200)
+    assert hold_back(600, 2400)
+
+
+def test_who_is_held_back_later_is_told_within_minutes() -> None:
+    assert hold_back(3600, 600)
+
+
+def test_who_was_there_before_the_watcher_has_no_known_age() -> None:
+    assert hold_back(0, 600, first=0.0)

@@ -102,11 +102,13 @@ def peer_command(name: Peer, port: int, folder: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def agent_running(data: Path | None = None, descriptors: int | None = None) -> Iterator[Server]:
+def agent_running(
+    data: Path | None = None, descriptors: int | None = None, words: Sequence[str] = ()
+) -> Iterator[Server]:
     """The agent, with an archive where there is a folder for it, with few descriptors where a number says so."""
     port = free_port()
     limit = ["prlimit", f"--nofile={descriptors}:{descriptors}"] if descriptors else []
-    with program_running("nodescope", [*limit, *agent_command(port, data)], port) as server:
+    with program_running("nodescope", [*limit, *agent_command(port, data), *words], port) as server:
         yield server
 
 

@@ -3,11 +3,13 @@ A workload that its own CPU quota holds back so often that its users wait.
 
 A quota that runs out now and then hurts nobody. It does when a quarter of
 all periods is cut over minutes and the container's tasks wait in that time.
-A job has no users: it is told as curious.
+A job has no users: it is told as curious. Where nobody says what is a job, and for whatever
+starts up at its limit, one that is held back from its first moment on is told only once
+that has lasted for half an hour.
 """
 
 from dataclasses import dataclass, field
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 
 from nodescope.base.quantity import render_number
 from nodescope.base.time_range import render_time
@@ -19,6 +21,9 @@ MEAN_SECONDS = 120.0
 ON_SHARE, OFF_SHARE = 0.25, 0.10
 LEAST_WAIT = 0.05
 SURE_SECONDS = 240.0
+# Held back within so long of its start it was so from the start; then it is told so much later.
+START_SECONDS = 180.0
+START_SURE_SECONDS = 1800.0
 QUIET_SECONDS = 600.0
 
 
@@ -36,15 +41,26 @@ class QuotaPath:
 class Throttling:
     quiet_seconds: float = QUIET_SECONDS
     _paths: dict[tuple[str, ...], QuotaPath] = field(default_factory=dict)
+    _first: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """By container with a quota: when it was first seen; those that the first look met may be of any age."""
+    _is_started: bool = False
 
     def look(self, look: NodeLook) -> list[Sighting]:
         found: dict[str, Sighting] = {}
+        self._note_ages(look)
         for one in look.containers:
             sighting = self._follow(one, look)
             if sighting and is_worse(sighting, found.get(sighting.key)):
                 found[sighting.key] = sighting
         self._paths = {key: path for key, path in self._paths.items() if path.seen == look.at}
         return list(found.values())
+
+    def _note_ages(self, look: NodeLook) -> None:
+        first = look.at if self._is_started else -inf
+        # A quota may be known a moment after its container.
+        limited = [one.key for one in look.containers if one.quota != inf]
+        self._first = {key: self._first.get(key, first) for key in limited}
+        self._is_started = True
 
     def _follow(self, one: ContainerLook, look: NodeLook) -> Sighting | None:
         path = self._paths.get(one.key)
@@ -58,7 +74,10 @@ class Throttling:
         since = path.held.add(share, look.at)
         if since is None or wait < LEAST_WAIT:
             return None
-        return describe_throttled(one, share, wait, since, look.at)
+        first = self._first.get(one.key, -inf)
+        least = START_SURE_SECONDS if since - first < START_SECONDS else SURE_SECONDS
+        is_sure = look.at - since >= least and share >= ON_SHARE
+        return describe_throttled(one, share, wait, since, is_sure=is_sure)
 
 
 def is_worse(one: Sighting, other: Sighting | None) -> bool:
@@ -67,7 +86,9 @@ def is_worse(one: Sighting, other: Sighting | None) -> bool:
     )
 
 
-def describe_throttled(one: ContainerLook, share: float, wait: float, since: float, now: float) -> Sighting:
+def describe_throttled(
+    one: ContainerLook, share: float, wait: float, since: float, *, is_sure: bool
+) -> Sighting:
     subject = describe_subject(one.entity)
     quota = f" of {render_number(one.quota)} cores" if isfinite(one.quota) else ""
     waits = "" if isnan(wait) else f" and its tasks wait {wait:.0%} of the time"
@@ -79,7 +100,7 @@ def describe_throttled(one: ContainerLook, share: float, wait: float, since: flo
         since,
         f"{subject.name} is held back by its CPU limit{quota} in {share:.0%} of all periods since "
         f"{render_time(since)}{waits}.",
-        is_sure=now - since >= SURE_SECONDS and share >= ON_SHARE,
+        is_sure=is_sure,
         advice=f"nodescope rightsize --container {subject.container or subject.workload}",
         cause="its own CPU limit",
         victims=(subject.name,),
