@@ -1,6 +1,6 @@
 """What healthy nodes do every day and nobody should be woken for; beside each, the trouble that looks like it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, nan
 from pathlib import Path
 
@@ -29,7 +29,13 @@ LIMIT = 1 * GIB
 
 
 def container(
-    name: str, *, held: float = 0.0, cpu: float = 0.1, wait: float = 0.0, life: int = 0, **details: str
+    name: str,
+    *,
+    held: float = 0.0,
+    cpu: float = 0.1,
+    wait: float = 0.0,
+    life: int = 0,
+    details: Mapping[str, str] | None = None,
 ) -> ContainerLook:
     identity = f"{name}-{life}"
     known = (("workload", name), ("qos", "Burstable"), ("workload_kind", "Deployment"))
@@ -37,7 +43,7 @@ def container(
         "container",
         (identity,),
         (("namespace", "shop"), ("pod", name), ("container", name)),
-        tuple({**dict(known), **details}.items()),
+        tuple({**dict(known), **(details or {})}.items()),
     )
     return ContainerLook(entity.key, entity, cpu, 0.0, wait, 0.0, 0.0, 0.0, 0.0, held, LIMIT, inf)
 
@@ -193,8 +199,8 @@ def crowd(seconds: float, victim: dict[str, str], cause: dict[str, str]) -> list
     for number in range(round((HOUR + seconds) / STEP)):
         is_late = number * STEP >= HOUR
         pair = [
-            container("victim", wait=0.5 if is_late else 0.01, **victim),
-            container("cause", cpu=7.0 if is_late else 0.1, **cause),
+            container("victim", wait=0.5 if is_late else 0.01, details=victim),
+            container("cause", cpu=7.0 if is_late else 0.1, details=cause),
         ]
         found += sure(neighbours.look(look_at(number * STEP, pair)))
     return found
@@ -226,7 +232,7 @@ def test_a_name_that_comes_later_is_the_name_of_the_cause() -> None:
         named = {"workload": "etl"} if number > 100 else {"workload": ""}
         pair = [
             container("victim", wait=0.5 if is_late else 0.01),
-            container("cause", cpu=7.0 if is_late else 0.1, **named),
+            container("cause", cpu=7.0 if is_late else 0.1, details=named),
         ]
         found += sure(neighbours.look(look_at(number * STEP, pair)))
     assert {one.subject.workload for one in found} == {"etl"}
