@@ -77,7 +77,7 @@ def follow(
 
 
 def rise(hours: float, low: float, high: float) -> list[float]:
-    return np.linspace(low, high, round(hours * HOUR / STEP)).tolist()
+    return [float(share) for share in np.linspace(low, high, round(hours * HOUR / STEP))]
 
 
 LEVEL = [0.4] * 360
