@@ -38,10 +38,12 @@ LEAST_SECONDS = 300.0
 NEAR_SHARE = 0.85
 # A rise that begins so soon after its container has begun with it.
 START_SECONDS = 600.0
-# It was as high before and fell again: a heap that is collected; of one that falls deeper, so much of its fall.
+# It was as high before and fell again: a heap that is collected. Of one that falls
+# deeper, so much of its fall.
 RECORD_SHARE = 0.03
 FALL_SHARE = 0.5
-# A container has settled when its last hour, in buckets of twelve minutes, was hardly higher than what was before.
+# A container has settled when its last hour, in buckets of twelve minutes, was
+# hardly higher than what was before.
 SETTLED_LEVEL = 2
 SETTLED_BUCKETS = 5
 SETTLED_SHARE = 0.01
