@@ -6,7 +6,7 @@ What this tree's agent costs beside that of an earlier commit: all run at once, 
 One after the other would compare two hours of the machine rather than two agents. Two of each run, so that the
 difference between equal ones is seen beside the difference that is looked for; each is scraped every 10 s and
 keeps an archive. CPU is user + system, from the fifteenth second on. Ours also runs with `cgroup_levels`,
-the one family that is off by default.
+the one family that is off by default, with and without the watcher, which an earlier commit may not have.
 """
 
 import contextlib
@@ -39,6 +39,11 @@ class Contender:
     name: str
     sources: Path
     environment: tuple[tuple[str, str], ...] = ()
+    words: tuple[str, ...] = ()
+
+
+LEVELS = (("NODESCOPE_CGROUP_LEVELS", "true"),)
+UNWATCHED = ("--no-watch",)
 
 
 def run(options: Options) -> list[Row]:
@@ -50,7 +55,9 @@ def run(options: Options) -> list[Row]:
             Contender("ours", ours),
             Contender("earlier, again", earlier),
             Contender("ours, again", ours),
-            Contender("ours, cgroup_levels", ours, (("NODESCOPE_CGROUP_LEVELS", "true"),)),
+            Contender("ours, cgroup_levels", ours, LEVELS),
+            Contender("ours, no watcher", ours, (), UNWATCHED),
+            Contender("ours, cgroup_levels, no watcher", ours, LEVELS, UNWATCHED),
         )
         return [row for count in options.containers for row in compare(count, contenders, options)]
 
@@ -85,7 +92,11 @@ def compare(count: int, contenders: Sequence[Contender], options: Options) -> li
     remark = f"equal ones differ by {spread(found):.1%}"
     return [
         Row(f"{what}: CPU", ours, "core", earlier, against, Goal(GOAL_RATIO, "ratio"), remark),
-        Row(f"{what}: CPU with cgroup_levels", found["ours, cgroup_levels"], "core", earlier, against),
+        *(
+            Row(f"{what}: CPU of {name}", found[name], "core", earlier, against)
+            for name in (one.name for one in contenders)
+            if "," in name and not name.endswith("again")
+        ),
     ]
 
 
@@ -99,7 +110,9 @@ def running(contender: Contender) -> Iterator[Server]:
     environment = {**os.environ, "PYTHONPATH": str(contender.sources), **dict(contender.environment)}
     with (
         tempfile.TemporaryDirectory() as data,
-        program_running("nodescope", agent_command(port, Path(data)), port, environment) as server,
+        program_running(
+            "nodescope", [*agent_command(port, Path(data)), *contender.words], port, environment
+        ) as server,
     ):
         yield server
 

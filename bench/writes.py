@@ -6,7 +6,7 @@ through the agent's log, the converter and the consolidator, faster than time: -
 it, at least an hour, repeated with counters that go on where the repetition
 before ended. The log is synced every five ticks, closed every 90, the
 consolidator passes every five minutes; in the end the day is over, and its
-hours are merged. Bytes are counted twice: as they are handed to the disk, by
+hours are merged; `python -m tests.torture archive_day` does it for a whole day. Bytes are counted twice: as they are handed to the disk, by
 part, and as the kernel counts them for the process (/proc/self/io: whole pages,
 so that a page of the log that is synced four times counts four times).
 
@@ -127,6 +127,7 @@ def write_all(capture: str, data: str, seconds: str) -> dict[str, Any]:
     facts = {"run": "bench", "node": "bench", "identifier": "bench"}
     before = read_pairs(Path("/proc/self/io"))["write_bytes"]
     writer, rows, at_ms = None, 0, 0
+    resident: list[float] = []
     recorded = list(Decoder().decode(Path(capture).read_bytes()))
     for tick, frame in enumerate(repeat_frames(recorded, int(seconds))):
         if writer is None:
@@ -142,6 +143,7 @@ def write_all(capture: str, data: str, seconds: str) -> dict[str, Any]:
         if tick % PASS_TICKS == PASS_TICKS - 1:
             make_old(folder)
             Consolidator(disk, folder).run_pass(at_ms)
+            resident.append(read_pairs(Path("/proc/self/status"))["VmRSS"] * 1024)
     if writer:
         writer.close()
         rows += convert_all(disk, folder).rows
@@ -158,6 +160,7 @@ def write_all(capture: str, data: str, seconds: str) -> dict[str, Any]:
         "written": ledger.written,
         "before_day": hours,
         "pages": pages,
+        "resident": resident,
         **sizes,
         "bytes": size_of(folder.path, "dt=*"),
         "rollup_bytes": size_of(folder.path / "rollup", "dt=*"),
@@ -180,11 +183,17 @@ def size_of(folder: Path, pattern: str) -> int:
 
 def run(options: Options) -> list[Row]:
     seconds = max(LEAST_SECONDS, round(options.seconds))
+    return tabulate(measure(seconds), seconds)
+
+
+def measure(seconds: int, recorded_seconds: int = RECORDED_SECONDS) -> dict[str, Any]:
+    """So many seconds of a node, in a process of its own."""
     with workplace() as place, data_folder() as data:
-        capture = find_capture(NODE, place / "node.frames", RECORDED_SECONDS, NODE_CONTAINERS)
+        capture = find_capture(NODE, place / "node.frames", recorded_seconds, NODE_CONTAINERS)
         words = [sys.executable, "-m", "bench.writes", str(capture), str(data), str(seconds)]
         output = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
-    return tabulate(json.loads(output.splitlines()[-1]), seconds)
+    facts: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return facts
 
 
 def tabulate(facts: Mapping[str, Any], seconds: int) -> list[Row]:

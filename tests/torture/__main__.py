@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from tests.torture import (
     agent_day,
+    archive_day,
     bit_flips,
     cgroup_fuzzer,
     clock_steps,
@@ -40,6 +41,7 @@ TRIALS: dict[str, Callable[[float], list[TortureRow]]] = {
     "cgroup_fuzzer": cgroup_fuzzer.run,
     "many_containers": many_containers.run,
     "agent_day": agent_day.run,
+    "archive_day": archive_day.run,
 }
 
 

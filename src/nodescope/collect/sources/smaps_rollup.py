@@ -9,9 +9,9 @@ Docs    https://docs.kernel.org/filesystems/proc.html
     Pss_Anon:            308 kB
 
 The kernel walks page tables under the process' memory lock for it, so it is
-asked slowly, on a thread of its own, the largest containers first, with
-pauses that keep it below one percent of a core. What a round did not reach is
-missing, not zero.
+asked once a minute, on a thread of its own, the largest containers first, with
+pauses that keep it below a quarter of a percent of a core (docs/decisions/0707). What a
+round did not reach is missing, not zero.
 """
 
 import math
@@ -49,16 +49,16 @@ METRICS = {
 }
 LAYOUT = KeyValues(METRICS, read_bytes=4096)
 TABLE = Table("smaps_rollup", "smaps_rollup", ("container", "service"), tuple(METRICS.values()))
-# One percent of a core: after work of 1 ms the thread rests for 99.
-REST_RATIO = 99
+# A quarter of a percent of a core: after work of 1 ms the thread rests for 399.
+REST_RATIO = 399
 # Shorter rests are saved up: waking costs as much as reading a few small processes.
 LEAST_REST_SECONDS = 0.4
 # A process of hundreds of GiB takes seconds to read; nobody rests for minutes.
-LONGEST_REST_SECONDS = 0.5
+LONGEST_REST_SECONDS = 2.0
 # Processes read at once, before the next thought of rest.
 CHUNK = 8
-# A round ends in time for the next, whatever is left.
-ROUND_SECONDS = 25.0
+# A round ends here, whatever is left. On a node of large processes it takes longer than its pace, and the next begins at once.
+ROUND_SECONDS = 115.0
 
 
 class Reader:
@@ -114,9 +114,9 @@ class SmapsRollupSource(CallDefaults):
     """Sums the members of each container."""
 
     name = "smaps_rollup"
-    pace_seconds = 30.0
-    # smaps_rollup of a process with hundreds of GiB takes seconds.
-    deadline_seconds = 60.0
+    pace_seconds = 60.0
+    # A round with its rests, and smaps_rollup of a process with hundreds of GiB, which takes seconds.
+    deadline_seconds = ROUND_SECONDS + 35.0
 
     def __init__(self, context: Context) -> None:
         if not context.settings.pss:
