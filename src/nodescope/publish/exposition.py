@@ -284,18 +284,16 @@ class ExpositionPlan:
     """What the texts were rendered of; NaN where there is none yet."""
     texts: NDArray[np.object_]
 
-    def take(self, blocks: Sequence[Block]) -> Values | None:
-        """The values of all lines; None when something was measured that has no line."""
-        chosen = [np.empty(0)]
+    def take(self, blocks: Sequence[Block]) -> tuple[Values, bool]:
+        """The values of all lines, and whether all that was measured has a line."""
+        chosen, is_complete = [np.empty(0)], True
         for section, plan in self.sections:
             cells = plan.picks.take([blocks[number].values for number in section.blocks])
-            if not np.isnan(cells[~plan.measured]).all():
-                return None
+            is_complete = is_complete and bool(np.isnan(cells[~plan.measured]).all())
             chosen.append(cells[plan.measured])
         # Dividing by a power of ten gives the shortest decimal; multiplying
         # by its inverse does not.
-        taken: Values = np.concatenate(chosen) * self.factors / self.divisors
-        return taken
+        return np.concatenate(chosen) * self.factors / self.divisors, is_complete
 
     def render_texts(self, values: Values) -> list[str]:
         """Only what is not as it was; of a missing one the text is not used."""
@@ -321,11 +319,10 @@ class Exposition:
         plan = self._plan
         if plan is None or not are_same(plan.key, key):
             plan = self._plan = self._build(blocks, key)
-        values = plan.take(blocks)
-        if values is None:
+        values, is_complete = plan.take(blocks)
+        if not is_complete:
             plan = self._plan = self._build(blocks, key)
-            values = plan.take(blocks)
-        assert values is not None
+            values, _ = plan.take(blocks)
         parts: list[str] = [""] * (2 * len(values))
         parts[0::2] = plan.prefixes
         parts[1::2] = plan.render_texts(values)
