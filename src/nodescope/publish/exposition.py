@@ -367,7 +367,7 @@ class Exposition:
     def _plan_section(self, section: Section, blocks: Sequence[Block]) -> SectionPlan:
         """The one of before, if all that is measured now has a line in it."""
         place = (id(section), *(id(blocks[number].entities) for number in section.blocks))
-        known = self._memory.known(place)
+        known: SectionPlan | None = self._memory.known(place)
         picks = known.picks if known else list_picks(section, blocks)
         measured = ~np.isnan(picks.take([blocks[number].values for number in section.blocks]))
         if known:
