@@ -58,6 +58,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "scan": {"study": "trend", "metric": "memory"},
     "rightsize": {},
     "summarize_node": {},
+    "what_is_wrong": {},
 }
 
 

@@ -1,6 +1,7 @@
 """Rows of our own files as Arrow reads them: those that DuckDB finds in the same file, kept within bounds."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,18 @@ from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
+from nodescope.keep.label_columns import IDENTITY
 from nodescope.keep.rollup import renew_rollups
 from nodescope.read.files.catalog import Catalog, read_catalog
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import find_rollups
-from nodescope.read.query import metric_rows, row_reader
+from nodescope.read.query import metric_rows, node_query, row_reader
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.fetch import Wanted
-from nodescope.read.query.metric_rows import CONTAINER, shorten_times
+from nodescope.read.query.metric_rows import CONTAINER, MetricRows, join_parts, shorten_times
 from nodescope.read.query.minutes import fetch_minutes
-from nodescope.read.query.row_reader import RowReader, read_ahead
+from nodescope.read.query.node_query import NodeQuery
+from nodescope.read.query.row_reader import RowReader, ask_pairwise, read_ahead
 
 # Half a minute after a whole one: the first minute of the archive has thirty samples.
 END_MS = 1_770_000_030_000
@@ -195,3 +198,51 @@ def test_rollups_have_the_first_minute_which_is_not_whole(folder: Path, catalog:
     rolled = Engine().query(catalog, "memory", max_points=1)
     counts = [[int(line.points.count.sum()) for line in one.lines] for one in (rolled, exact)]
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("cuts", [(), (5,), (4,), (1, 2, 3), (3, 7, 9)])
+def test_row_groups_are_joined_where_a_series_goes_on(cuts: Sequence[int]) -> None:
+    """Cut between two series, within one, and within one twice: the rows are the same."""
+    names = [tuple(f"{name}{place}" for place in range(len(IDENTITY))) for name in "abc"]
+    whole = MetricRows(names, np.array([0, 4, 6, 10]), np.arange(10), np.arange(10) / 8)
+    edges = [0, *cuts, 10]
+    parts = [cut_part(whole, first, end) for first, end in pairwise(edges)]
+    joined = join_parts(parts)
+    assert joined.identities == whole.identities
+    for name in ("starts", "time_ms", "value"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+
+
+def cut_part(whole: MetricRows, first: int, end: int) -> MetricRows:
+    """What a row group of these rows holds."""
+    inside = [
+        (identity, max(where.start, first), min(where.stop, end))
+        for identity, where in zip(whole.identities, whole.slices(), strict=True)
+        if where.start < end and where.stop > first
+    ]
+    starts = np.array([*(start - first for _, start, _ in inside), end - first])
+    rows = slice(first, end)
+    return MetricRows([one for one, *_ in inside], starts, whole.time_ms[rows], whole.value[rows])
+
+
+@pytest.mark.parametrize(("small_rows", "is_in_turn"), [(0, True), (10**9, False)])
+def test_one_question_at_a_time_holds_large_files(
+    monkeypatch: pytest.MonkeyPatch, catalog: Catalog, small_rows: int, is_in_turn: bool
+) -> None:
+    """However many are asked at once: an hour of a hundred containers takes 20 MiB while it is derived."""
+    engine = Engine()
+    held: list[bool] = []
+    add_files = NodeQuery._add_files
+
+    def add(query: NodeQuery, *rest: Any) -> None:
+        held.append(engine.reader.turn.locked())
+        add_files(query, *rest)
+
+    monkeypatch.setattr(NodeQuery, "_add_files", add)
+    monkeypatch.setattr(node_query, "SMALL_ROWS", small_rows)
+    found = ask_pairwise(
+        lambda metric: engine.query(catalog, metric, max_points=1), ("memory", "cpu", "memory_anon")
+    )
+    assert all(one.lines for one in found)
+    assert set(held) == {is_in_turn}
+    assert not engine.reader.turn.locked()

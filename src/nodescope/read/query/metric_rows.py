@@ -219,10 +219,30 @@ def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: S
         pages = list(read_one(entry, groups, only[0], wanted.metric if is_mixed else ""))
         return cut_table(pa.Table.from_batches(pages).unify_dictionaries(), names) if pages else NO_ROWS
     words = [*names.columns, *([METRIC] if is_mixed else [])]
-    table = read_groups(entry, groups, ["value"], words)
-    if is_mixed:
-        table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
-    return cut_table(table, names)
+    parts = []
+    for number in groups:
+        table = read_groups(entry, [number], ["value"], words)
+        if is_mixed:
+            table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
+        parts.append(cut_table(table, names))
+    return join_parts([part for part in parts if len(part.value)])
+
+
+def join_parts(parts: list[MetricRows]) -> MetricRows:
+    """Of row groups that follow each other; a series may go on from one to the next. The parts are given up one by one."""
+    if len(parts) < 2:
+        return parts[0] if parts else NO_ROWS
+    ends = np.cumsum([0, *(len(one.value) for one in parts)])
+    time_ms, value = np.empty(ends[-1], np.int64), np.empty(ends[-1])
+    identities: list[Identity] = []
+    starts: list[int] = []
+    for end in ends[:-1].tolist():
+        part = parts.pop(0)
+        time_ms[end : end + len(part.value)], value[end : end + len(part.value)] = part.time_ms, part.value
+        goes_on = int(bool(identities) and identities[-1] == part.identities[0])
+        identities += part.identities[goes_on:]
+        starts += (part.starts[goes_on:-1] + end).tolist()
+    return MetricRows(identities, np.array([*starts, len(value)], np.int64), time_ms, value)
 
 
 def read_one(

@@ -8,6 +8,7 @@ follows the answer, not the archive.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -30,7 +31,7 @@ from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, ma
 from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
 from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_samples, list_scopes
-from nodescope.read.query.metric_rows import ROWS_AT_ONCE, count_rows
+from nodescope.read.query.metric_rows import ROWS_AT_ONCE, SMALL_ROWS, count_rows
 from nodescope.read.query.minute_cells import (
     BucketTable,
     MinuteCells,
@@ -128,7 +129,13 @@ class NodeQuery:
         few = self._list_few()
         wanted = [self._wanted(metric, few, self.grid.from_ms - LEAD_MS) for metric in self.inputs]
         unknown = [entry for entry in entries if self._know_minutes(entry, few) is None]
-        source = RowSource(self.reader, wanted, unknown)
+        has_large = few is None and any(entry.rows > SMALL_ROWS for entry in unknown)
+        with self.reader.turn if has_large else nullcontext():
+            self._add_files(entries, few, RowSource(self.reader, wanted, unknown))
+
+    def _add_files(
+        self, entries: Sequence[FileEntry], few: Sequence[str] | None, source: "RowSource"
+    ) -> None:
         table = BucketTable(self.grid, self.containers)
         for entry in entries:
             cells = self._know_minutes(entry, few)

@@ -13,6 +13,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 from nodescope.read.files.listing import FileEntry
@@ -74,6 +75,8 @@ class RowReader:
     small: DerivedCache[SmallFile] = field(default_factory=lambda: DerivedCache(SMALL_BYTES))
     rows_read: int = 0
     """Since memory was given back."""
+    turn: Lock = field(default_factory=Lock)
+    """Of those that read large files into minutes: two at a time hold twice as much, and are hardly sooner."""
 
     def read(self, entry: FileEntry, wanted: Wanted) -> MetricRows:
         """All times of the file; ArchiveRefused where it cannot be read."""
