@@ -48,3 +48,13 @@ def test_over_many_minutes_both_say_the_same(view: View) -> None:
     exact, rough = (by_use(one(view, lives, "cpu", span)) for one in (rank, rank_roughly))
     assert rough[:3] == exact[:3]
     assert set(rough) == set(exact)
+
+
+def test_each_of_several_nodes_is_ranked(tmp_path: Path) -> None:
+    for name in ("demo-1", "demo-2"):
+        write_demo(tmp_path / name, name)
+    view = NodeFolders([tmp_path], SystemClock()).view()
+    span = TimeRange(END_MS - 10 * MINUTE_MS, END_MS)
+    lives = view.lives(span)
+    ranked = rank_roughly(view, lives, "cpu", span).figures
+    assert {life.node for life in lives if life.id in ranked} == {"demo-1", "demo-2"}

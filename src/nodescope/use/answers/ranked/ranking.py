@@ -47,7 +47,7 @@ class Order:
 
 
 def rank(
-    view: View, lives: Sequence[Life], metric: str, span: TimeRange, points: int = SPARK_POINTS
+    view: View, lives: Sequence[Life], metric: str, span: TimeRange, most_points: int = SPARK_POINTS
 ) -> Order:
     figures: dict[str, Figure] = {}
     ends_ms: dict[str, int] = {}
@@ -65,7 +65,7 @@ def rank(
                 metric,
                 looked.from_ms,
                 looked.to_ms,
-                max_points=points,
+                max_points=most_points,
                 tail=node.tail,
             )
         except RequestRejected:
