@@ -132,6 +132,27 @@ def test_320_pixels_are_enough(browser: Browser, demo: Running) -> None:
         view.no_sideways()
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_no_figure_of_a_tile_lies_over_its_curve(
+    browser: Browser, demo: Running, width: int
+) -> None:
+    with watching(browser, demo.url, viewport={"width": width, "height": 844}) as view:
+        page = view.open("range=all&panels=memory")
+        page.locator(".tile .spark").first.wait_for()
+        covered = page.eval_on_selector_all(
+            ".tile",
+            """tiles => tiles.flatMap(tile => {
+                const figure = document.createRange();
+                figure.selectNodeContents(tile.querySelector('.figure'));
+                const curve = tile.querySelector('.spark')?.getBoundingClientRect();
+                const text = figure.getBoundingClientRect();
+                const isOver = curve && text.right > curve.left && text.left < curve.right && text.bottom > curve.top + 1 && text.top < curve.bottom - 1;
+                return isOver ? [tile.textContent] : [];
+            })""",
+        )
+        assert covered == []
+
+
 def test_4k_shows_more_and_not_larger(browser: Browser, demo: Running) -> None:
     with watching(browser, demo.url, viewport={"width": 3840, "height": 2160}) as view:
         page = view.open("panels=cpu,memory,pressure_cpu,threads,cpu_throttled&range=all")
