@@ -39,7 +39,10 @@ class Observed:
 
 
 def test_the_newest_point_is_never_old_and_the_heap_stays_flat(cgroups: Cgroups) -> None:
-    with running_agent("--no-kubernetes", command="up") as agent, running_chromium() as browser:
+    with (
+        running_agent("--no-kubernetes", command="up", ready_seconds=180) as agent,
+        running_chromium() as browser,
+    ):
         url = wait_for(
             lambda: [word for word in agent.printed().split() if word.startswith("http://")],
             "up prints its addresses",
