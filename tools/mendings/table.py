@@ -354,8 +354,9 @@ MENDINGS = (
         16,
         "an empty list of peers means nobody",
         f"{CHART}/networkpolicies.yaml",
+        "      app.kubernetes.io/instance: {{ .Release.Name }}\n  policyTypes: [Ingress]\n"
         "  {{- if .Values.networkPolicy.from }}",
-        "  {{- if true }}",
+        "      app.kubernetes.io/instance: {{ .Release.Name }}\n  policyTypes: [Ingress]\n  {{- if true }}",
         (f"{RENDERED}::test_an_empty_list_of_peers_means_nobody",),
     ),
     Mending(
@@ -378,8 +379,10 @@ MENDINGS = (
         16,
         "a container's disk is limited",
         "deploy/chart/values.yaml",
+        "  discovery: true\n  resources:\n"
         "    requests: {cpu: 20m, memory: 128Mi, ephemeral-storage: 16Mi}\n"
         '    limits: {cpu: "1", memory: 512Mi, ephemeral-storage: 128Mi}',
+        "  discovery: true\n  resources:\n"
         '    requests: {cpu: 20m, memory: 128Mi}\n    limits: {cpu: "1", memory: 512Mi}',
         (f"{RENDERED}::test_every_container_s_disk_is_limited",),
     ),

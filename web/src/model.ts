@@ -3,7 +3,6 @@
 import { Address } from "./address";
 import type { Source } from "./api";
 import { Palette, sharedStore } from "./colour";
-import { readDashboard } from "./dashboard";
 import { CardStream } from "./card-stream";
 import { viewOfFinding, type Card } from "./cards";
 import { cardsOf, viewOf } from "./incidents";
@@ -95,7 +94,9 @@ export class Model {
   }
 
   private useDashboard(text: string, variables: Record<string, string>): void {
-    readDashboard(text, variables, this.page.location.origin, fetchJson)
+    // Few addresses name one: it is in a file of its own.
+    import("./dashboard")
+      .then(({ readDashboard }) => readDashboard(text, variables, this.page.location.origin, fetchJson))
       .then(({ change }) => this.address.change(change, false))
       .catch((error: unknown) => this.say(`This dashboard was not used: ${error instanceof Error ? error.message : String(error)}`, true));
   }

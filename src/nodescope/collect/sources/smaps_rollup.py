@@ -57,7 +57,8 @@ LEAST_REST_SECONDS = 0.4
 LONGEST_REST_SECONDS = 2.0
 # Processes read at once, before the next thought of rest.
 CHUNK = 8
-# A round ends here, whatever is left. On a node of large processes it takes longer than its pace, and the next begins at once.
+# A round ends here, whatever is left. On a node of large processes it takes longer than its pace,
+# and the next begins at once.
 ROUND_SECONDS = 115.0
 
 
