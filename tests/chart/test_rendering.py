@@ -514,3 +514,19 @@ def test_the_scheduler_s_image_is_the_cluster_s_version() -> None:
             if thing["metadata"]["name"] == "nodescope-scheduler"
         ]
         assert image == f"registry.k8s.io/kube-scheduler:{tag}"
+
+
+@pytest.mark.parametrize("component", ["mcp", "clusterViewer"])
+@pytest.mark.parametrize(("has_authority", "trusted"), [(False, "tls.crt"), (True, "ca.crt")])
+def test_who_asks_viewers_speaks_tls_where_they_do(component: str, has_authority: bool, trusted: str) -> None:
+    """Without it every node is away; a viewer that asks for a certificate is shown the Secret's own."""
+    values = (
+        f"{component}.enabled=true",
+        "security.tlsSecret=x",
+        f"security.clientCa={str(has_authority).lower()}",
+    )
+    arguments = [
+        word for spec in pod_specs(*values).values() for one in spec["containers"] for word in one["args"]
+    ]
+    assert f"--viewer-ca=/etc/nodescope/tls/{trusted}" in arguments
+    assert ("--viewer-cert=/etc/nodescope/tls" in arguments) == has_authority

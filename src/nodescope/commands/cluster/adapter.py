@@ -21,6 +21,7 @@ from nodescope.base.errors import (
 from nodescope.base.log import Log, set_up_logging
 from nodescope.base.settings import Settings
 from nodescope.base.settings_load import read_settings
+from nodescope.commands.shared.client_tls import build_client_tls
 from nodescope.commands.shared.cluster_server import (
     LIVING,
     add_server_options,
@@ -164,19 +165,9 @@ class AgentFleet:
 
 def build_agent_tls(authority: Path | None, own: Path | None) -> ssl.SSLContext | None:
     """Agents are asked by address: their certificates carry no name that could be compared."""
-    if authority is None:
-        if own is not None:
-            raise SettingsRejected("--agent-cert goes with --agent-ca")
-        return None
-    try:
-        context = ssl.create_default_context(cafile=str(authority))
-        # The agents' own certificate may be what is trusted, whoever signed it.
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        if own is not None:
-            context.load_cert_chain(own / "tls.crt", own / "tls.key")
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsRejected(f"--agent-ca or --agent-cert: {error}") from error
-    context.check_hostname = False
+    context = build_client_tls("agent", authority, own)
+    if context is not None:
+        context.check_hostname = False
     return context
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +10,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.quantity import parse_seconds
 from nodescope.base.settings_load import LoadedSettings
+from nodescope.commands.shared.client_tls import build_client_tls
 from nodescope.serve.http_client import Endpoint
 
 if TYPE_CHECKING:
@@ -48,6 +48,12 @@ def add_nodes(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--viewer-token-file", type=Path, metavar="FILE", help="the viewers' token")
     parser.add_argument("--viewer-ca", type=Path, metavar="FILE", help="who signed the viewers' certificates")
+    parser.add_argument(
+        "--viewer-cert",
+        type=Path,
+        metavar="FOLDER",
+        help="tls.crt and tls.key to show to viewers that ask for a certificate",
+    )
 
 
 def check_kubernetes(options: argparse.Namespace) -> None:
@@ -136,10 +142,7 @@ def build_discovery(
 def read_access(options: argparse.Namespace, deadline_seconds: float) -> "ViewerAccess":
     from nodescope.use.nodes.viewer_client import ViewerAccess
 
-    try:
-        tls = ssl.create_default_context(cafile=str(options.viewer_ca)) if options.viewer_ca else None
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsRejected(f"--viewer-ca {options.viewer_ca}: {error.strerror or error}") from error
+    tls = build_client_tls("viewer", options.viewer_ca, options.viewer_cert)
     path: Path | None = options.viewer_token_file
     if path is None:
         return ViewerAccess(SystemClock(), deadline_seconds, tls)
