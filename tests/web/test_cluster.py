@@ -284,3 +284,25 @@ def test_a_node_that_goes_away_stays_with_its_last_time(
         )
         assert drawn > 8, "its cells are still there"
         expect(page.locator(".wnode.calm")).not_to_have_count(0)
+
+
+def test_a_row_that_becomes_another_kind_keeps_the_focus(wall: Watched) -> None:
+    """Of two ranges a node is hurt in one: its row is made anew, and whoever uses keys stays there."""
+    page = wall.page
+    name = page.locator('.wnode.hurt[data-node="worker-000"] .name')
+    name.focus()
+    begin = name.evaluate("one => new URLSearchParams(one.hash.slice(1)).get('from')")
+    # The minutes before its kill.
+    page.evaluate(
+        """from => {
+            const words = new URLSearchParams(location.hash.slice(1));
+            words.delete('range');
+            words.set('from', from);
+            words.set('to', new Date(Date.parse(from) + 600000).toISOString());
+            location.hash = words.toString();
+        }""",
+        begin,
+    )
+    expect(page.locator('.wnode.calm[data-node="worker-000"]')).to_have_count(1, timeout=60_000)
+    focused = page.evaluate("() => document.activeElement.closest('.wnode')?.dataset.node")
+    assert focused == "worker-000"

@@ -1,6 +1,6 @@
 /** The wall: a row a node, the worst first, each with its reason, its cells over the range, and its figures. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { brief, plain, quantity, shorten, spoken } from "../format";
 import { clock, minute, tellTimes, tick, type Span } from "../time";
 import type { MeasureJson, WallJson, WallNodeJson } from "../types";
@@ -22,6 +22,7 @@ export function Wall({ model, dark }: { model: ClusterModel; dark: boolean }) {
   const axis = useRef<HTMLDivElement>(null);
   const [drag, setDrag] = useState<Span | null>(null);
   useColumns(model, axis);
+  useKeptFocus();
   if (!wall) return null;
   const measure = wall.measures.find((one) => one.id === wall.measure) ?? wall.measures[0];
   if (!measure) return null;
@@ -53,6 +54,16 @@ export function Wall({ model, dark }: { model: ClusterModel; dark: boolean }) {
       {rows.length > shown.length && <p class="more"><button type="button" onClick={() => setAll(true)}>show all {rows.length} nodes</button></p>}
     </section>
   );
+}
+
+/** A row that is made anew or moved loses the focus; whoever uses keys stays where they are. */
+function useKeptFocus(): void {
+  const focused = document.activeElement?.closest<HTMLElement>(".wnode")?.dataset.node;
+  useLayoutEffect(() => {
+    if (focused === undefined || document.activeElement !== document.body) return;
+    const row = [...document.querySelectorAll<HTMLElement>(".wnode")].find((one) => one.dataset.node === focused);
+    row?.querySelector<HTMLElement>(".name")?.focus({ preventScroll: true });
+  });
 }
 
 function kindOf(row: WallNodeJson): string {
