@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { colourOf, isHarm, legendSteps } from "../src/cluster/ramp";
-import { placeCells } from "../src/cluster/strip";
+import { isCovered, placeCells } from "../src/cluster/strip";
 import { decodeView, EMPTY_VIEW, encodeView, nodeLink, type ClusterView } from "../src/cluster/view";
 import { briefWhy, readout } from "../src/cluster/wall";
 import { rangeParams } from "../src/cluster/source";
@@ -76,5 +76,17 @@ describe("the reason of a node", () => {
   it("fits one line: no hashes of pods, minutes only", () => {
     expect(briefWhy('2 OOM kills, the last of "cache-5ab43138c-8880a/cache" at 18:48:01 UTC.')).toBe("2 OOM kills, the last of cache at 18:48.");
     expect(briefWhy("Tasks waited for CPU 12 % of the time.")).toBe("Tasks waited for CPU 12 % of the time.");
+  });
+});
+
+describe("the hatching of a strip", () => {
+  const span = { from: 0, to: 600 };
+  it("is left out only where every pixel has a value", () => {
+    const covered = (cells: (number | null)[], start = 0) => isCovered(placeCells({ cells, start, step: 60 }, span, 100), 100);
+    expect(covered(Array.from({ length: 10 }, () => 0))).toBe(true);
+    expect(covered([...Array.from({ length: 9 }, () => 0.5), null])).toBe(false);
+    expect(covered(Array.from({ length: 9 }, () => 0.5))).toBe(false);
+    expect(covered(Array.from({ length: 10 }, () => 0.5), 120)).toBe(false);
+    expect(covered([])).toBe(false);
   });
 });

@@ -26,29 +26,49 @@ export function placeCells({ cells, start, step }: StripCells, span: Span, width
 
 export function Strip({ data, span, scale, dark, label, away }: { data: StripCells; span: Span; scale: Scale; dark: boolean; label: string; away: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const draw = useRef<() => void>(() => undefined);
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
-    const draw = (): void => paint(element, data, span, scale, dark, away);
-    draw();
-    const watch = new ResizeObserver(draw);
+    draw.current = () => paint(element, data, span, scale, dark, away);
+    draw.current();
+  }, [data.cells, data.start, data.step, span.from, span.to, scale, dark, away]);
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    // An observer also tells the size that it finds at first: a hundred strips would be drawn twice.
+    const watch = new ResizeObserver(() => { if (!fits(element)) draw.current(); });
     watch.observe(element);
     return () => watch.disconnect();
-  }, [data.cells, data.start, data.step, span.from, span.to, scale, dark, away]);
+  }, []);
   return <canvas ref={canvas} class="strip" role="img" aria-label={label} />;
 }
 
+function ratioOf(element: HTMLCanvasElement): number {
+  return element.ownerDocument.defaultView?.devicePixelRatio ?? 1;
+}
+
+function sizeOf(element: HTMLCanvasElement): [number, number] {
+  const ratio = ratioOf(element);
+  return [Math.max(1, Math.round(element.clientWidth * ratio)), Math.max(1, Math.round(element.clientHeight * ratio))];
+}
+
+function fits(element: HTMLCanvasElement): boolean {
+  const [width, height] = sizeOf(element);
+  return element.width === width && element.height === height;
+}
+
 function paint(element: HTMLCanvasElement, data: StripCells, span: Span, scale: Scale, dark: boolean, away: boolean): void {
-  const ratio = element.ownerDocument.defaultView?.devicePixelRatio ?? 1;
-  const width = Math.max(1, Math.round(element.clientWidth * ratio));
-  const height = Math.max(1, Math.round(element.clientHeight * ratio));
+  const ratio = ratioOf(element);
+  const [width, height] = sizeOf(element);
   if (element.width !== width) element.width = width;
   if (element.height !== height) element.height = height;
   const pen = element.getContext("2d");
   if (!pen) return;
+  const cells = placeCells(data, span, width);
   pen.clearRect(0, 0, width, height);
-  hatch(pen, width, height, dark, away);
-  for (const cell of placeCells(data, span, width)) {
+  hatch(pen, width, height, dark, away, isCovered(cells, width));
+  for (const cell of cells) {
     if (cell.value === null) continue;
     pen.fillStyle = colourOf(cell.value, scale, dark);
     pen.globalAlpha = away ? 0.45 : 1;
@@ -58,10 +78,17 @@ function paint(element: HTMLCanvasElement, data: StripCells, span: Span, scale: 
   pen.globalAlpha = 1;
 }
 
+/** Whether every pixel has a value: then nothing of the hatching would be seen. */
+export function isCovered(cells: { x: number; width: number; value: number | null }[], width: number): boolean {
+  return cells.every((cell) => cell.value !== null) && cells.reduce((sum, cell) => sum + cell.width, 0) >= width;
+}
+
 /** Nothing measured is not zero: zero has a colour. */
-function hatch(pen: CanvasRenderingContext2D, width: number, height: number, dark: boolean, away: boolean): void {
+function hatch(pen: CanvasRenderingContext2D, width: number, height: number, dark: boolean, away: boolean, covered: boolean): void {
   pen.fillStyle = dark ? "#14181e" : "#f4f5f8";
   pen.fillRect(0, 0, width, height);
+  // Lines cost more than all cells together; those of a node that is away shine through.
+  if (covered && !away) return;
   pen.strokeStyle = away ? (dark ? "#4a525e" : "#b8bec8") : dark ? "#262c35" : "#dfe2e8";
   pen.lineWidth = 1;
   pen.beginPath();
