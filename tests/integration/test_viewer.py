@@ -131,6 +131,16 @@ def test_the_live_tail_advances(scene: Scene) -> None:
     assert moments == sorted(set(moments))
 
 
+def test_the_live_tail_has_what_is_no_container_s(scene: Scene) -> None:
+    """The panels of a machine without containers: CPU of the node, under the id that its panel knows."""
+    drawn = scene.viewer.json("/api/timeseries", metric="cpu", scope="node", range="1m")
+    known = {one["id"] for one in drawn["series"]}
+    events = scene.viewer.events("/api/live?metric=node/cpu&metric=memory.MemAvailable")
+    found = next(content["panels"]["node/cpu"] for name, content in events if name == "points")
+    assert set(found) == known
+    assert all(0 <= value <= (os.cpu_count() or 1) * 1.5 for value in found.values())
+
+
 def test_what_is_live_is_also_in_the_panel(scene: Scene) -> None:
     """A chart that is loaded now ends where the live tail is."""
     name, status = next(scene.viewer.events("/api/live?metric=cpu.load_1m"))

@@ -42,6 +42,20 @@ def test_the_tail_advances_pauses_and_goes_on(browser: Browser, everything: tupl
         expect(page.locator(".live.on")).to_be_visible()
 
 
+def test_a_page_of_the_node_alone_is_live(browser: Browser, everything: tuple[Agent, str]) -> None:
+    """Plain names that containers have, too, of the node; and more panels than once fitted into a stream."""
+    more = ",".join(
+        f"node:memory.{name}"
+        for name in ("MemFree", "Buffers", "Cached", "Active", "Inactive", "Dirty", "Slab")
+    )
+    with watching(browser, everything[1]) as view:
+        page = view.open(f"panels=node:cpu,node:memory,{more}")
+        expect(page.locator(".live.on")).to_contain_text("behind")
+        first = view.window()
+        view.await_window("to > given", first[1] + 4)
+        expect(page.locator(".live.on")).to_contain_text("behind")
+
+
 def test_a_lost_tail_says_how_old_the_newest_sample_is(browser: Browser) -> None:
     with running_agent("--no-kubernetes", command="up") as agent:
         words = wait_for(

@@ -2,7 +2,7 @@
 
 import type { Address } from "./address";
 import type { Source } from "./api";
-import type { Panels } from "./panels";
+import type { Panel, Panels } from "./panels";
 import { append } from "./series";
 import { now } from "./timers";
 import type { InstanceJson, LivePointsJson } from "./types";
@@ -47,7 +47,7 @@ export class Live {
   /** Opens the stream of the series that are drawn, or closes it where none is wanted. */
   listen(): void {
     const loaded = this.panels.list.filter((panel) => panel.slot.value && !panel.joined);
-    const metrics = loaded.map((panel) => panel.choice.metric);
+    const metrics = [...new Set(loaded.map(wordOf))];
     const containers = [...new Set(loaded.flatMap((panel) => (panel.choice.scope ? [] : (panel.slot.value?.series.map((one) => one.id) ?? []))))];
     const wanted = this.time.isLive && !this.source.offline && metrics.length > 0;
     const key = wanted ? JSON.stringify([metrics, [...containers].sort(), this.address.view.node]) : "";
@@ -124,7 +124,7 @@ export class Live {
     this.heard = now();
     const keepFrom = this.time.span.from - 5;
     for (const panel of this.panels.list) {
-      const values = points.panels[panel.choice.metric];
+      const values = points.panels[wordOf(panel)];
       if (values && panel.slot.value && !panel.joined && append(panel.slot.value, points.at, values, keepFrom)) panel.version += 1;
     }
     this.advance(points.at);
@@ -136,4 +136,10 @@ export class Live {
     this.time.newest = at;
     if (this.time.isLive) this.time.sendMoved();
   }
+}
+
+/** What the stream calls a panel's metric: of containers by its name, of anything else with its scope. */
+function wordOf(panel: Panel): string {
+  const { metric, scope } = panel.choice;
+  return scope ? `${scope}/${metric}` : metric;
 }

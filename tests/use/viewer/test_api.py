@@ -178,7 +178,8 @@ REFUSED = {
     "/api/export?format=csv": (400, "metric"),
     "/api/export?metric=cpu&format=pdf": (422, "csv"),
     "/api/live?metric=nothing": (404, "no metric"),
-    "/api/live?metric=a,b,c,d,e,f,g,h,i": (413, "8"),
+    "/api/live?metric=a,b,c,d,e,f,g,h,i,j,k,l,m": (413, "12"),
+    "/api/live?metric=nobody/cpu": (400, "no scope"),
     "/api/timeserie": (404, "/api/timeseries"),
     f"/api/containers?search={'x' * 9000}": (414, "8192"),
 }

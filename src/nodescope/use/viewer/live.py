@@ -5,7 +5,8 @@ A `points` event carries the samples that arrived since the one before; a
 series without a new sample is not in it (slow tables come every 5 s). A
 `status` event, once a second as well, says whether samples arrive, and the time
 of the newest: a page whose containers are all gone moves on by it. A container
-that was restarted goes on under the id that was asked for.
+that was restarted goes on under the id that was asked for. `node/cpu` is the
+`cpu` of the node, as `scope=node` asks for it elsewhere.
 """
 
 import asyncio
@@ -31,7 +32,10 @@ GLANCE_SECONDS = 0.1
 # Where nothing is written the page is still told that the viewer is there.
 LATEST_SECONDS = 1.5
 LISTENERS_MOST = 32
-METRICS_MOST = 8
+# As many as there may be panels.
+METRICS_MOST = 12
+# Of what is no container all series are sent, up to so many.
+SERIES_MOST = 64
 
 
 @dataclass(slots=True)
@@ -39,11 +43,18 @@ class LiveListener:
     """What one page wants to hear, and how far it has heard."""
 
     metrics: tuple[str, ...]
+    """As they were asked for: a name, or scope/name."""
     lives: tuple[Life, ...]
     node: str
     sent_ms: dict[tuple[str, str], int] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     """By the id of a newer life: the id under which the page knows its container."""
+
+
+def split_scope(word: str) -> tuple[str, str]:
+    """The scope, empty for containers, and the metric."""
+    scope, slash, metric = word.partition("/")
+    return (scope, metric) if slash else ("", word)
 
 
 def status_of(snapshot: Snapshot, agent: str | None) -> Json:
@@ -75,9 +86,11 @@ def new_points(view: View, listener: LiveListener) -> Json | None:
     followed = follow_lives(view, listener)
     for node in view.nodes:
         mine = [one for one in followed if one.node == node.name]
-        if (listener.node and node.name != listener.node) or (listener.lives and not mine):
+        if listener.node and node.name != listener.node:
             continue
         for metric in listener.metrics:
+            if listener.lives and not mine and not split_scope(metric)[0]:
+                continue
             for life_id, time_ms, value in read_newest(view, node, metric, mine):
                 series = listener.asked.get(life_id, life_id)
                 key = (metric, series)
@@ -109,20 +122,29 @@ def follow_lives(view: View, listener: LiveListener) -> list[Life]:
 
 
 def read_newest(
-    view: View, node: ServedNode, metric: str, lives: Sequence[Life]
+    view: View, node: ServedNode, word: str, lives: Sequence[Life]
 ) -> list[tuple[str, int, float]]:
     recent = node.recent
     if recent.to_ms is None:
         return []
-    wanted = {one.id for one in lives}
-    ids = sorted(wanted) if lives and all(one.scope == "container" for one in lives) else None
+    scope, metric = split_scope(word)
+    wanted = {one.id for one in lives} if not scope else set()
+    ids = sorted(wanted) if wanted and all(one.scope == "container" for one in lives) else None
     try:
         answer = view.engine.query(
-            NO_FILES, metric, ids, recent.to_ms - 60_000, recent.to_ms, 1000, tail=recent
+            NO_FILES,
+            metric,
+            ids,
+            recent.to_ms - 60_000,
+            recent.to_ms,
+            1000,
+            tail=recent,
+            scope=scope or None,
         )
     except RequestRejected:
         return []
-    points = [(id_of(line.subject, view.suffix_of(node)), line.points) for line in answer.lines]
+    lines = answer.lines[:SERIES_MOST] if scope else answer.lines
+    points = [(id_of(line.subject, view.suffix_of(node)), line.points) for line in lines]
     return [
         (series, int(one.time_ms[-1]), float(one.mean[-1]))
         for series, one in points

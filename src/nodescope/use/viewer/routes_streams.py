@@ -19,7 +19,7 @@ from nodescope.use.answers.timeseries import SERIES_MOST
 from nodescope.use.viewer import shapes
 from nodescope.use.viewer.export_data import Extract, stream_extract
 from nodescope.use.viewer.incident_stream import CardWatch, stream_cards
-from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, stream
+from nodescope.use.viewer.live import LISTENERS_MOST, METRICS_MOST, LiveListener, split_scope, stream
 from nodescope.use.viewer.offline_page import make_page
 from nodescope.use.viewer.question import choose_lives, split_words
 from nodescope.use.viewer.request import (
@@ -104,8 +104,9 @@ def make_listener(viewer: Viewer, metrics: Sequence[str], texts: Sequence[str], 
     view = viewer.view(node)
     if len(metrics) > METRICS_MOST:
         raise too_much(f"{len(metrics)} metrics; accepted: up to {METRICS_MOST} in one live tail")
-    for metric in metrics:
-        resolve(view.nodes, metric)
+    for word in metrics:
+        scope, metric = split_scope(word)
+        resolve(view.nodes, metric, scope=scope)
     words = split_words(texts)
     lives = tuple(choose_lives(view.lives(), words[:SERIES_MOST])) if words else ()
     return LiveListener(tuple(metrics), lives, node)
