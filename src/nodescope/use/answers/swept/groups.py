@@ -13,7 +13,7 @@ from nodescope.use.answers.incidents.signal import Signal
 from nodescope.use.answers.incidents.table import Floats, Integers
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.snapshots import View
-from nodescope.use.answers.swept.sheet import LifeSheet, choose_signal, choose_step, sweep_lives
+from nodescope.use.answers.swept.sheet import choose_signal, choose_step, cover_steps, sweep_lives
 
 GroupKind = Literal["namespace", "workload", "node"]
 GROUP_KINDS = get_args(GroupKind)
@@ -62,9 +62,7 @@ def sum_groups(
 ) -> GroupCurves:
     signal = choose_signal(metric)
     step_ms = max(STEP_LEAST_MS, choose_step(span, points))
-    # Whole steps since the epoch: the sums of several nodes have the same times.
-    start_ms = span.from_ms - span.from_ms % step_ms
-    reach = TimeRange(start_ms, start_ms - (start_ms - span.to_ms) // step_ms * step_ms)
+    reach = cover_steps(span, step_ms)
     lives = filter_lives(view.lives(reach), wanted)
     curves: dict[str, list[Floats]] = {}
     members: dict[str, list[Life]] = {}
@@ -77,16 +75,11 @@ def sum_groups(
         for key, rows in group_lives_by(sheet.lives, kind).items():
             members.setdefault(key, []).extend(sheet.lives[row] for row in rows)
             if signal.name in sheet.curves:
-                curves.setdefault(key, []).append(cut(sheet, signal, rows, len(time_ms)))
+                curves.setdefault(key, []).append(sheet.add_up_to(len(time_ms), signal, rows))
     groups = [make_group(key, kind, members[key], join(signal, found)) for key, found in curves.items()]
     groups.sort(key=lambda one: (-float(np.nan_to_num(one.mean).sum()), one.key))
     shown = merge_rest(groups, signal)
     return GroupCurves(metric, signal.unit, signal.join, kind, step_ms, time_ms, tuple(shown), len(groups))
-
-
-def cut(sheet: LifeSheet, signal: Signal, rows: Sequence[int], steps: int) -> Floats:
-    found = sheet.add_up(signal, rows)[:steps]
-    return np.pad(found, (0, steps - len(found)), constant_values=np.nan)
 
 
 def group_lives_by(lives: Sequence[Life], kind: GroupKind) -> Mapping[str, list[int]]:

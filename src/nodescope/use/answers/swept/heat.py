@@ -15,7 +15,7 @@ from nodescope.use.answers.incidents.table import Floats, Integers
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.overview import count_cores, read_memory_total
 from nodescope.use.answers.snapshots import ServedNode, View
-from nodescope.use.answers.swept.sheet import LifeSheet, choose_signal, choose_step, sweep_lives
+from nodescope.use.answers.swept.sheet import LifeSheet, choose_signal, choose_step, cover_steps, sweep_lives
 
 ROWS_MOST = 400
 STEP_LEAST_MS = 5_000
@@ -76,8 +76,7 @@ def read_heat(
 ) -> HeatMap:
     signal = choose_signal(metric)
     step_ms = max(STEP_LEAST_MS, choose_step(span, points))
-    start_ms = span.from_ms - span.from_ms % step_ms
-    reach = TimeRange(start_ms, start_ms - (start_ms - span.to_ms) // step_ms * step_ms)
+    reach = cover_steps(span, step_ms)
     lives = filter_lives(view.lives(reach), wanted)
     time_ms = np.arange(reach.from_ms, reach.to_ms, step_ms, dtype=np.int64)
     rows: list[HeatRow] = []
@@ -100,9 +99,9 @@ def make_rows(view: View, node: ServedNode, sheet: LifeSheet, metric: str, steps
     places = {life.id: place for place, life in enumerate(sheet.lives)}
     rows = []
     for one in containers:
-        curve = sheet.add_up(signal, [places[life.id] for life in one.lives])[:steps]
-        curve = np.pad(curve, (0, steps - len(curve)), constant_values=np.nan)
-        limit = find_limit(sheet, metric, [places[life.id] for life in one.lives])
+        mine = [places[life.id] for life in one.lives]
+        curve = sheet.add_up_to(steps, signal, mine)
+        limit = find_limit(sheet, metric, mine)
         of = "time" if signal.unit == "ratio" else "limit" if limit else "node"
         divisor = 1.0 if of == "time" else limit or whole
         # Of any other metric a kill for memory says nothing.

@@ -77,6 +77,12 @@ def choose_step(span: TimeRange, points: int) -> int:
     return -(-step_ms // unit_ms) * unit_ms
 
 
+def cover_steps(span: TimeRange, step_ms: int) -> TimeRange:
+    """Whole steps since the epoch: the curves of several nodes have the same times."""
+    start_ms = span.from_ms - span.from_ms % step_ms
+    return TimeRange(start_ms, start_ms - (start_ms - span.to_ms) // step_ms * step_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class LifeSheet:
     """Every life of a node in equal steps: by metric a row for each life, and how much of each step it was there."""
@@ -108,6 +114,11 @@ class LifeSheet:
             found = (np.where(known, mine, 0.0) * weight).sum(axis=0)
         together: Floats = np.where(known.any(axis=0), found, np.nan)
         return together
+
+    def add_up_to(self, steps: int, signal: Signal, rows: Sequence[int]) -> Floats:
+        """The same, for an axis of so many steps."""
+        found = self.add_up(signal, rows)[:steps]
+        return np.pad(found, (0, steps - len(found)), constant_values=np.nan)
 
 
 def sweep_lives(
