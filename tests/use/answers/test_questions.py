@@ -201,6 +201,34 @@ ASKED = [
     ("how many pods run here", "list_containers", ""),
     ("is catalog healthy", "summarize_container", ""),
     ("does redis have spikes of memory", "analyze_container", "memory"),
+    # what should be, and not what is
+    ("what should I set the limit of catalog to?", "rightsize", ""),
+    ("what should the memory limit of redis be", "rightsize", ""),
+    ("how many cores should I give to checkout-api", "rightsize", ""),
+    ("how much memory does catalog need", "rightsize", ""),
+    ("suggest limits for all deployments", "rightsize", ""),
+    ("is the limit of catalog too low", "rightsize", ""),
+    ("do we have too much headroom", "rightsize", ""),
+    ("bigger limit for redis?", "rightsize", ""),
+    ("where is my money going", "rightsize", ""),
+    ("who needs the most memory", "top_containers", "memory"),
+    ("is redis near its limit", "analyze_container", "memory_limit_share"),
+    # why it ended
+    ("why did catalog restart", "explain_incident", ""),
+    ("why does catalog keep crashing", "explain_incident", ""),
+    ("what made the p99 go up at 10:15", "explain_incident", ""),
+    # what is short
+    ("is checkout-api CPU bound", "summarize_container", ""),
+    ("what limits catalog", "summarize_container", ""),
+    ("what is the bottleneck", "summarize_node", ""),
+    ("which process uses most CPU", "top_containers", "cpu"),
+    ("which pod should I move to another node", "rightsize", ""),
+    ("are the nodes unbalanced?", "rightsize", ""),
+    # the whole
+    ("how is the cluster", "summarize_node", ""),
+    ("which nodes do I have", "list_nodes", ""),
+    ("what runs on this node", "list_containers", ""),
+    ("anything I should know?", "what_is_wrong", ""),
 ]
 
 
@@ -250,6 +278,9 @@ def test_a_container_is_named_by_its_name_alone() -> None:
         ("what broke yesterday at 14:05", {"at": "yesterday 14:05", "minutes": 15}),
         ("what died last night", {"at": "02:00", "minutes": 300}),
         ("who used the most memory today", {"by": "memory", "from": "00:00"}),
+        ("who used the CPU between 14:00 and 14:10", {"by": "cpu", "from": "14:00", "to": "14:10"}),
+        ("what happened from 9:30 to 10:01", {"at": "09:45", "minutes": 16}),
+        ("what happened between 23:50 and 0:10", {"at": "00:00", "minutes": 10}),
     ],
 )
 def test_times_in_a_question_are_kept(text: str, given: dict[str, object]) -> None:

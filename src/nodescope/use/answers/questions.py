@@ -27,9 +27,13 @@ IDEAS = {
     "size": "rightsiz* size* sizing oversiz* undersiz* overprovision* underprovision* provision* overallocat* request* recommend*",
     "right": "right",
     "limits": "limit limits",
-    "waste": "wast* idle idling unused underus* underutili* unneeded lazy zombie* save saving* reclaim* free",
+    "adjust": "should suggest* propos* set give lower* rais* bigger smaller low high sensible reasonable tune adjust* need*",
+    "need": "need* give allot* assign*",
+    "scarce": "bottleneck*",
+    "move": "move moved reschedul* rebalanc* relocat* unbalanced",
+    "waste": "wast* idle idling unused underus* underutili* unneeded lazy zombie* save saving* reclaim* free money",
     "neighbour": "neighbo* noisy hog* steal* stole* bully bullies bullied greedy starv* contention interfer* disturb*",
-    "slow": "slow* latency sluggish lag* unresponsive stall* degrad* delay* hang* hung stutter*",
+    "slow": "slow* latency sluggish lag* unresponsive stall* degrad* delay* hang* hung stutter* p95 p99",
     "spike": "spik* burst* peak* surge* jitter*",
     "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly oscillat* fluctuat* sawtooth* seasonal*",
     "evict": "evict* preempt*",
@@ -42,13 +46,13 @@ IDEAS = {
     "bad": "bad badly worse worst serious* sever* critical urgent* danger* fire burning",
     "compare": "compar* versus vs against yesterday earlier previous* before",
     "deploy": "deploy* release* rollout* rolled version upgrade* image canary regress*",
-    "node": "node* host* machine* server* box*",
+    "node": "node* host* machine* server* box* cluster*",
     "full": "full fill* capacity room headroom exhaust* saturat* overload* overcommit* crowded left space enough fit fits",
     "health": "health* doing status overview fine ok okay well alright summary summari* state",
     "pressure": "pressure psi wait* contended queue*",
     "unusual": "unusual* anomal* strange* weird* odd* abnormal* outlier* suspicious* unexpected*",
     "together": "together correlat* relat* tandem sync* alongside",
-    "cause": "cause* caus* blame culprit reason why responsible fault guilty behind",
+    "cause": "cause* caus* blame culprit reason why responsible fault guilty behind made",
     "most": "who whose top most biggest heaviest highest largest hungriest busiest busy greatest rank* consum* use* using eat* burn* hot*",
     "threads": "thread* pids process*",
     "metric": "metric* measure* collected series",
@@ -80,6 +84,10 @@ PHRASES = {
     r"moves? with": "together",
     r"(cpu|memory|ram) (limit|request)s? (fit|right)": "rightsiz",
     r"how much (of )?(my |the |our )?(money|cost)": "waste",
+    r"too much (room|headroom|slack|reserve)": "waste",
+    r"what limits (?!would|should|are|is|do|does|fit|suit|to\b)|(limited|bound) by|(cpu|memory|disk|io)[\s-]bound": "bottleneck ",
+    r"(what|who|which \w+)('s| is| are)? (runs?|running)( (on|in|at) (this|that|the|my|our|a) (node|host|machine|server|box))?\b": "container",
+    r"(which|what) (node|host|machine|server)s (do (i|we) have|are there|is there)": "list node",
     r"scal(e|ed|ing) (down|back)": "rightsiz",
     r"held back": "throttl",
     r"(going|about) to( be)?\b": "soon",
@@ -92,6 +100,7 @@ PHRASES = {
     rf"\b(everything|everybody|all|we|things)( the| my| our)?( \w+)? ({WELL})\b": "wrong",
     rf"\b(not|n't|nothing|anything|something) ({WELL}|right|work(s|ing)?)\b": "wrong",
     r"\b(look|start|begin|do|check|fix|see)( at| with| into)? (first|next)\b": "wrong",
+    r"\b(anything|something|what) (i|we|one) (should|must|need to|ought to) (know|see|do|hear)\b": "wrong",
 }
 EXPLAIN, COMPARE, WRONG = "explain_incident", "compare_windows", "what_is_wrong"
 MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
@@ -114,6 +123,7 @@ WIDEST_MINUTES = 300
 MOST_MINUTES = 720
 LAST = re.compile(r"(?:last|past|previous)\s+(?:(\d+|an?|few|couple of)\s+)?(min(?:ute)?|hour|day|h|d|m)s?\b")
 CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
+BETWEEN = re.compile(r"\b(?:between|from)\s+(\d{1,2}:\d{2})\s+(?:and|to|until|till)\s+(\d{1,2}:\d{2})\b")
 
 Arguments = Mapping[str, str | int]
 
@@ -203,9 +213,13 @@ QUESTIONS = (
     Question("metric list", "list_metrics", {}, "which metrics there are"),
     Question("metric", "list_metrics", {}, "which metrics there are"),
     Question("clock", "list_nodes", {}, "whose clock is off, and how new the data is"),
+    Question("move", "rightsize", {"what": "moves"}, "which pods should run on another node"),
     # Requests and limits that do not fit.
     size("size", "requests and limits that fit what is used"),
     size("right limits", "requests and limits that fit what is used"),
+    size("adjust limits", "requests and limits that fit what is used"),
+    *(top(f"most need {what}", what, f"who uses the most {what}") for what in ("cpu", "memory")),
+    *(size(f"need {what}", "requests and limits that fit what is used") for what in ("cpu", "memory")),
     top("waste gpu", "gpu_utilization", "which GPUs are used, and which are not"),
     size("waste", "what is reserved and not used"),
     # Ends that nobody wanted.
@@ -219,6 +233,7 @@ QUESTIONS = (
     top("oom", "oom_kills", "who was killed for memory"),
     top("kill memory", "oom_kills", "who was killed for memory"),
     scan("restart change", "changepoint", "cpu", "what was different after it"),
+    around("restart cause", "what restarted, and what came before it", LONG_AGO),
     Question("restart", "list_containers", {"sort": "restarts"}, "who restarts most often", SUMMARY),
     around("fail", "who was killed or restarted; exit codes are not collected", LONG_AGO),
     around("kill", "what ended, and what came before it", LONG_AGO),
@@ -253,6 +268,7 @@ QUESTIONS = (
     around("change", "what changed, in order of time"),
     around("cause", "what changed, in order of time"),
     # The node as a whole.
+    whole_node("scarce", "what is short, and who uses it"),
     wrong("node bad", "what is wrong now, the worst first"),
     whole_node("node full", "how full the node is, and who fills it"),
     whole_node("node health", "how the node is doing"),
@@ -278,6 +294,8 @@ QUESTIONS = (
     top("disk", "disk_write", "who writes the most"),
     top("send", "network_transmit", "who sends the most"),
     top("network", "network_receive", "who receives the most"),
+    top("threads memory", "memory", "who uses the most memory; processes are on the page and in /metrics"),
+    top("threads cpu", "cpu", "who uses the most CPU; processes are on the page and in /metrics"),
     top("threads", "threads", "who has the most threads"),
     top("memory", "memory", "who uses the most memory"),
     top("cpu", "cpu", "who uses the most CPU"),
@@ -363,6 +381,8 @@ def find_times(text: str, tool: str) -> dict[str, str | int]:
     """A time of day, or how far back, in the words of the tool that is asked."""
     if tool not in (EXPLAIN, COMPARE, *SPANNED):
         return {}
+    if (between := BETWEEN.search(text.lower())) and tool != COMPARE:
+        return find_span(between[1], between[2], tool)
     moment, part = find_moment(text.lower()), find_part(text.lower())
     if tool == COMPARE:
         return {"b_from": moment} if moment else {}
@@ -374,6 +394,20 @@ def find_times(text: str, tool: str) -> dict[str, str | int]:
         return {"at": part[0], "minutes": WIDEST_MINUTES} if part else {}
     back = find_back(text.lower()) or moment or (part[1] if part else "")
     return {"from": back} if back else {}
+
+
+def find_span(start: str, end: str, tool: str) -> dict[str, str | int]:
+    """Between two times of a day; the second is of the next day where it is the earlier one."""
+    if tool != EXPLAIN:
+        return {"from": start, "to": end}
+    first, minutes = minute_of_day(start), (minute_of_day(end) - minute_of_day(start)) % (24 * 60)
+    middle = (first + minutes // 2) % (24 * 60)
+    return {"at": f"{middle // 60:02d}:{middle % 60:02d}", "minutes": max(1, -(-minutes // 2))}
+
+
+def minute_of_day(clock: str) -> int:
+    hour, minute = clock.split(":")
+    return 60 * int(hour) + int(minute)
 
 
 def find_moment(lowered: str) -> str:
