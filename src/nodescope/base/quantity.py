@@ -134,7 +134,7 @@ def render_quantity(value: float, unit: str) -> str:
         return f"{render_number(100 * value)} %"
     if unit in {"seconds", "s"}:
         return render_seconds(value)
-    return f"{render_number(value)} {unit}".rstrip()
+    return render_number(value) if unit in {"", "count"} else f"{render_number(value)} {unit}"
 
 
 def render_slope(slope_per_second: float, unit: str) -> str:

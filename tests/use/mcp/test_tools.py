@@ -281,6 +281,9 @@ def test_a_leak_is_told_in_the_past_once_it_was_killed(asker: Asker) -> None:
         one for one in summary["findings"] if (one["kind"], one.get("metric")) == ("summary", "memory")
     ]
     assert memory["evidence"]["trend"] == "stable"
+    assert "stable since its last start" in memory["sentence"]
+    (threads,) = [one for one in summary["findings"] if one.get("metric") == "threads"]
+    assert "count" not in threads["sentence"]
 
 
 def test_a_period_in_one_short_life_of_many_is_no_period() -> None:

@@ -247,9 +247,8 @@ def render_figures(name: str, figures: Figures) -> ToolFinding:
         render_quantity(value or 0, figures.unit) for value in (figures.avg, figures.min, figures.max)
     )
     of = f", limit {render_quantity(float(figures.limit), figures.unit)}" if figures.limit else ""
-    trend = f", {figures.trend}" if figures.trend not in (None, "unknown") else ""
     return ToolFinding(
-        f"{name}: {average} on average, {least} to {most}{trend}{of}.",
+        f"{name}: {average} on average, {least} to {most}{render_trend(figures)}{of}.",
         "summary",
         metric=name,
         unit=figures.unit,
@@ -258,6 +257,13 @@ def render_figures(name: str, figures: Figures) -> ToolFinding:
         missing_share=figures.missing_share,
         evidence=figures.facts(("avg", "min", "max", "p95", "stddev", "trend", "limit")),
     )
+
+
+def render_trend(figures: Figures) -> str:
+    """A container that was killed and is calm again was not "stable" over the whole span."""
+    if figures.trend in (None, "unknown"):
+        return ""
+    return f", {figures.trend} since its last start" if figures.lives > 1 else f", {figures.trend}"
 
 
 def list_gaps(summary: ContainerSummary) -> tuple[str, ...]:

@@ -124,8 +124,10 @@ class Figures:
     min: float | None = None
     stddev: float | None = None
     trend: Fact = None
+    """Of the newest life; the others may have looked different."""
     limit: Fact = None
     p95: Fact = None
+    lives: int = 1
 
     def facts(self, names: Sequence[str] = FIGURES) -> dict[str, Fact]:
         """By name, what is known of these."""
@@ -158,6 +160,7 @@ def merge_figures(answers: Sequence[StudyAnswer]) -> Figures | None:
         newest.measures.get("trend"),
         newest.measures.get("limit"),
         newest.measures.get("p95") if len(rows) == 1 else None,
+        len(rows),
     )
 
 
