@@ -91,3 +91,10 @@ def test_a_moment_is_read_back_as_it_was_written(moment_ms: int, second: int) ->
     found = parse_moment(clock, moment_ms)
     assert moment_ms - 86_400_000 < found - AHEAD_MS <= moment_ms
     assert found // 1000 % 86_400 == second
+
+
+def test_a_time_of_day_just_after_midnight_is_near_while_the_data_is_just_before_it() -> None:
+    """23:57 on the node, and somebody asks about 0:01: four minutes ahead, not a day ago."""
+    newest_ms = round(datetime(2026, 3, 1, 23, 57, tzinfo=UTC).timestamp() * 1000)
+    assert parse_moment("0:01", newest_ms) == newest_ms + 240_000
+    assert parse_moment("Yesterday 0:01", newest_ms) == newest_ms + 240_000 - 2 * 86_400_000

@@ -78,8 +78,11 @@ def parse_time_of_day(text: str, now_ms: int) -> int | None:
     clock = time.fromisoformat(f"{hour.zfill(2)}:{rest}")
     today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
     moment_ms = round(datetime.combine(today, clock, UTC).timestamp() * 1000)
-    is_earlier = match["day"] == "yesterday" or (not match["day"] and moment_ms > now_ms + AHEAD_MS)
-    return moment_ms - DAY_MS if is_earlier else moment_ms
+    if match["day"]:
+        return moment_ms - DAY_MS if match["day"].lower() == "yesterday" else moment_ms
+    # The last such moment, which may be of the day that begins in a few minutes.
+    newest_ms = now_ms + AHEAD_MS
+    return moment_ms + (newest_ms - moment_ms) // DAY_MS * DAY_MS
 
 
 def parse_iso(text: str, _: int) -> int | None:
