@@ -11,7 +11,7 @@ import socket
 import sys
 import tomllib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -333,7 +333,7 @@ def build_annotators(
 def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context: Context) -> MemoryBudget:
     live = context.live_containers
     # The memory of whoever looks at a captured node is not the node's affair.
-    read_resident = (lambda: 0.0) if context.root.is_fixture else read_resident_bytes
+    read_resident: Callable[[], float] = (lambda: 0.0) if context.root.is_fixture else read_resident_bytes
     turns, seen_version = 0, live.version
 
     def give_back() -> None:
@@ -346,7 +346,7 @@ def build_memory_budget(settings: Settings, ring: Ring, scrape: Scrape, context:
             # They remember thousands of containers, of which all may be gone.
             parse_cgroup_path.cache_clear()
             find_workload.cache_clear()
-            # Containers that went leave cycles, few in number and large: the collector counts objects, not bytes.
+            # Containers that went leave cycles, few and large: the collector counts objects, not bytes.
             gc.collect()
         give_back_memory()
 

@@ -299,8 +299,9 @@ def test_a_file_below_a_parent_is_rare(tmp_path: Path) -> None:
     for number in range(3):
         node.write(f"c{number}/current", f"{number}\n")
         node.write(f"c{number}/stat", "user 1\nsystem 2\n")
-        files = [(f"c{number}/current", CURRENT), (f"c{number}/stat", STAT)]
-        grid.add(Entity("container", (f"c{number}",)), files, {f"c{number}/stat": "top"})
+        paths = f"c{number}/current", f"c{number}/stat"
+        entity = Entity("container", (f"c{number}",))
+        grid.add(entity, [(paths[0], CURRENT), (paths[1], STAT)], {paths[1]: "top"})
     assert descriptors.pinned == 6 - 6 // RARE_SPARE
     node.write("c3/current", "3\n")
     grid.add(Entity("container", ("c3",)), [("c3/current", CURRENT)])
