@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from nodescope.base.errors import ParseError
 from nodescope.base.metric import Metric
 from nodescope.collect.files.batch import DeviceTable, FileGrid, describe_fault
 from nodescope.collect.files.layout import DeviceRows, KeyValues, Number
-from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
+from nodescope.collect.files.roots import FILE_BYTES, RARE_SPARE, Descriptors, NodeRoot
 
 CURRENT = Number(Metric("current", "gauge", "Memory."))
 STAT = KeyValues(
@@ -229,3 +230,80 @@ def test_a_file_that_breaks_gives_no_rows_and_says_why(tmp_path: Path) -> None:
     assert block.entities == ()
     assert rows.faults[0].status == "unparsable"
     rows.close()
+
+
+class CountingRoot(NodeRoot):
+    """Which paths were opened, and how often."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.opened: Counter[str] = Counter()
+
+    def open(self, path: str) -> int:
+        self.opened[path] += 1
+        return super().open(path)
+
+
+@pytest.mark.parametrize("share", [0.8, 0.9])
+def test_where_descriptors_are_short_no_file_of_every_tick_is_opened_again(
+    tmp_path: Path, share: float
+) -> None:
+    """
+    A tenth of 1,000 containers with a tenth of 20,000 descriptors: six files of every tick, thirteen of every fifth.
+
+    Their processes and other tables take the rest of the descriptors.
+    """
+    node = Node(tmp_path)
+    root = CountingRoot(node.path)
+    descriptors = Descriptors(int(share * 1_948))
+    quick_table = Table("container", "container", ("container",), CURRENT.metrics)
+    slow_table = Table("container.limits", "container", ("container",), STAT.metrics)
+    quick = FileGrid(quick_table, (CURRENT,), root, descriptors)
+    slow = FileGrid(slow_table, (STAT,), root, descriptors, is_rare=True)
+    names = [f"c{number}" for number in range(100)]
+    quick_rows, slow_rows = [], []
+    for number, name in enumerate(names):
+        node.write(f"{name}/current", f"{number}\n")
+        node.write(f"{name}/stat", f"user {number}\nsystem {number}\n")
+        for part in range(13):
+            row = Entity("container", (name, str(part)))
+            if part < 6:
+                quick.add(row, [(f"{name}/current", CURRENT)])
+                quick_rows.append(row)
+            slow.add(row, [(f"{name}/stat", STAT)])
+            slow_rows.append(row)
+    quick.arrange(tuple(quick_rows))
+    slow.arrange(tuple(slow_rows))
+    root.opened.clear()
+    for tick in range(10):
+        quick.read()
+        if tick % 5 == 0:
+            slow.read()
+    assert not any(path.endswith("/current") for path in root.opened)
+    assert not descriptors.reopened["container"]
+    assert descriptors.reopened["container.limits"]
+    assert descriptors.pinned <= descriptors.limit
+    block = slow.block(0)
+    assert block is not None
+    assert block.values.tolist() == [[number, number] for number in range(100) for _ in range(13)]
+    quick.close()
+    slow.close()
+    assert descriptors.pinned == 0
+
+
+def test_a_file_below_a_parent_is_rare(tmp_path: Path) -> None:
+    """It is read every few ticks, and leaves the last descriptors to those of every tick."""
+    node = Node(tmp_path)
+    grid, descriptors = make_grid(node.root(), 6)
+    node.write("top", "1\n")
+    for number in range(3):
+        node.write(f"c{number}/current", f"{number}\n")
+        node.write(f"c{number}/stat", "user 1\nsystem 2\n")
+        paths = f"c{number}/current", f"c{number}/stat"
+        entity = Entity("container", (f"c{number}",))
+        grid.add(entity, [(paths[0], CURRENT), (paths[1], STAT)], {paths[1]: "top"})
+    assert descriptors.pinned == 6 - 6 // RARE_SPARE
+    node.write("c3/current", "3\n")
+    grid.add(Entity("container", ("c3",)), [("c3/current", CURRENT)])
+    assert descriptors.pinned == 6
+    grid.close()

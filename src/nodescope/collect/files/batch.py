@@ -152,9 +152,17 @@ class FileGrid:
     """
 
     def __init__(
-        self, table: Table, layouts: tuple[GridLayout, ...], root: NodeRoot, descriptors: Descriptors
+        self,
+        table: Table,
+        layouts: tuple[GridLayout, ...],
+        root: NodeRoot,
+        descriptors: Descriptors,
+        *,
+        is_rare: bool = False,
     ) -> None:
+        """`is_rare` where it is not read at every tick: others need their descriptors more."""
         self.table = table
+        self._is_rare = is_rare
         self.faults: list[FileFault] = []
         self.cost_ns = 0
         self.readings = 0
@@ -220,7 +228,9 @@ class FileGrid:
         return faults
 
     def _open(self, path: str, layout: GridLayout, parent: str) -> GridEntry:
-        descriptor = self._descriptors.keep(self.table.name, self._root.open(path))
+        # Below a parent that stands still a file is read every fifth tick, or more seldom.
+        is_rare = self._is_rare or bool(parent)
+        descriptor = self._descriptors.keep(self.table.name, self._root.open(path), is_rare=is_rare)
         folder, _, name = path.rpartition("/")
         return GridEntry(descriptor, intern(folder), intern(name), layout, parent)
 

@@ -23,6 +23,8 @@ from nodescope.collect.files.native import Native, Pidlist
 # A file of the node larger than this is not one we know how to read; /proc
 # and cgroup files are some KiB, smaps_rollup of any process is below 1 KiB.
 FILE_BYTES = 4 * 2**20
+# One descriptor in so many is not for files that are read every few ticks.
+RARE_SPARE = 6
 
 
 class NodeRoot:
@@ -168,7 +170,9 @@ class Descriptors:
 
     A fixed set is pinned, first come first served (sources ask in the order
     of their value); the rest is opened and closed at each reading. An LRU
-    under a cyclic scan would miss every time.
+    under a cyclic scan would miss every time. Files that are not read at every
+    tick leave a sixth to those that are: on a node of 1,000 containers nothing
+    is opened second by second.
     """
 
     def __init__(self, limit: int) -> None:
@@ -182,9 +186,14 @@ class Descriptors:
     def pinned(self) -> int:
         return self.kept.total()
 
-    def take(self, table: str) -> bool:
+    @property
+    def rare_limit(self) -> int:
+        """How many may be open when one more that is not read at every tick asks."""
+        return self.limit - self.limit // RARE_SPARE
+
+    def take(self, table: str, *, is_rare: bool = False) -> bool:
         """Whether one more file of this table may stay open."""
-        may_stay = self.pinned < self.limit
+        may_stay = self.pinned < (self.rare_limit if is_rare else self.limit)
         (self.kept if may_stay else self.reopened)[table] += 1
         return may_stay
 
@@ -192,9 +201,9 @@ class Descriptors:
         """A file is no longer read."""
         (self.kept if kept else self.reopened)[table] -= 1
 
-    def keep(self, table: str, descriptor: int) -> int:
+    def keep(self, table: str, descriptor: int, *, is_rare: bool = False) -> int:
         """A descriptor that may stay open, or -1: then it is closed, and its file opened for each reading."""
-        if self.take(table):
+        if self.take(table, is_rare=is_rare):
             return descriptor
         os.close(descriptor)
         return -1

@@ -67,7 +67,7 @@ class ContainerPids:
         self._root = root
         # One row a folder; a container has one, unless it nests others.
         inner = Table("container.members", "container", ("container", "service"), LAYOUT.metrics)
-        self._grid = FileGrid(inner, (LAYOUT,), root, descriptors)
+        self._grid = FileGrid(inner, (LAYOUT,), root, descriptors, is_rare=True)
         self._folders: dict[Entity, tuple[str, ...]] = {}
         self._nested = 0
         """Groups that containers nest in themselves, all together."""

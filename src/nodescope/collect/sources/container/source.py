@@ -134,7 +134,11 @@ class ContainerSource:
         for table, files in self._files.items():
             layouts = tuple(file.layout for file in files)
             self._grids[table] = FileGrid(
-                make_table(table, files), layouts, context.root, context.descriptors
+                make_table(table, files),
+                layouts,
+                context.root,
+                context.descriptors,
+                is_rare=TIERS_BY_TABLE[table] > 1,
             )
         if not context.root.is_fixture:
             # Two moments of a node that were saved file by file show no idleness.
