@@ -1,5 +1,6 @@
 """A container over all its lives: one row, one curve, one count; filters reach every answer."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.use.viewer.archives import END_MS, write_demo
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.time_range import TimeRange
+from nodescope.read.live.tail import LiveTail
 from nodescope.use.answers.container_table import Filter
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.overview import read_overview
@@ -227,8 +229,12 @@ def test_a_live_tail_follows_a_container_into_its_next_life(hour: Asker) -> None
     view = hour.viewer.view()
     lives = sorted((one for one in view.lives() if one.container_name == LOOP), key=lambda one: one.first_ms)
     listener = LiveListener(("cpu",), (lives[0],), "")
+    (node,) = (replace(one) for one in view.nodes)
+    node.__dict__["recent"] = LiveTail(subjects={lives[-1].subject.identity: lives[-1].subject})
+    view = replace(view, nodes=(node,))
     assert [one.id for one in follow_lives(view, listener)] == [lives[-1].id]
     assert listener.asked == {lives[-1].id: lives[0].id}
+    assert "subjects" not in node.__dict__, "the archive was looked through, for every second of every page"
 
 
 def test_the_status_says_when_the_newest_sample_was(hour: Asker) -> None:

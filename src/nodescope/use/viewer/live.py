@@ -17,8 +17,8 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from nodescope.base.errors import RequestRejected
-from nodescope.read.series_name import id_of
-from nodescope.use.answers.containers import Life, group_lives
+from nodescope.read.series_name import id_of, scope_of
+from nodescope.use.answers.containers import Life, group_lives, make_life
 from nodescope.use.answers.snapshots import LIVE_MS, NO_FILES, NodeFolders, ServedNode, Snapshot, View
 from nodescope.use.answers.wire import Json, number, render_json, seconds
 
@@ -36,6 +36,8 @@ LISTENERS_MOST = 32
 METRICS_MOST = 12
 # Of what is no container all series are sent, up to so many.
 SERIES_MOST = 64
+# What has lives, and may be restarted.
+FOLLOWED = ("container", "service")
 
 
 @dataclass(slots=True)
@@ -113,12 +115,28 @@ def follow_lives(view: View, listener: LiveListener) -> list[Life]:
         return []
     asked = {life.id for life in listener.lives}
     found = []
-    for one in group_lives(view.lives()):
+    newer = [life for life in list_recent(view) if life.id not in asked]
+    for one in group_lives([*listener.lives, *newer]):
         known = next((life.id for life in one.lives if life.id in asked), "")
         if known:
             found.append(one.newest)
             listener.asked[one.newest.id] = known
     return found
+
+
+def list_recent(view: View) -> list[Life]:
+    """
+    Who has a sample of the last minute.
+
+    Asked for every second, so the archive is not looked through: a week of short
+    jobs has tens of thousands of lives, and none of them can have a new sample.
+    """
+    return [
+        make_life(subject, node.name, view.suffix_of(node))
+        for node in view.nodes
+        for subject in node.recent.subjects.values()
+        if scope_of(subject) in FOLLOWED
+    ]
 
 
 def read_newest(
