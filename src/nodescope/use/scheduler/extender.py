@@ -45,7 +45,7 @@ class Extender:
 
     def __post_init__(self) -> None:
         # Frozen: nothing but this is set after the start.
-        object.__setattr__(self, "standing", StandingCosts(self.nodes, self.placed))
+        object.__setattr__(self, "standing", StandingCosts(self.nodes, self.placed, self.clock))
 
     def filter(self, call: ExtenderCall) -> bytes:
         pod = call.pod
