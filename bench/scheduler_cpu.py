@@ -152,6 +152,8 @@ def place(world: World, number: int, names: list[str], ask: Ask) -> float:
     about = {"name": f"p{number}", "namespace": "d", "uid": f"u{number}", "labels": labels}
     pod: dict[str, Any] = {"metadata": about, "spec": {}}
     world.placed.change(pod)
+    # kube-scheduler looks at nodes in parallel, and sends them in the order in which they passed.
+    random.Random(number).shuffle(names)
     body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": names}, separators=(",", ":")).encode()
     taken, answer = ask(body)
     best = max(json.loads(answer), key=lambda row: row["Score"])["Host"]

@@ -59,28 +59,14 @@ class StandingNode:
     device_ms: float = 0.0
     confidence: float = 0.0
     """In the device's part."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The nodes of the cluster at one moment; replaced as a whole, so readers need no lock."""
-
-    at_ms: int
-    cluster: FpgaCluster
-    rows: Mapping[str, StandingNode]
-    holders: Mapping[str, Sequence[str]]
-    """Bitstream -> nodes that report it."""
-    unseen: StandingNode
-    """A node that the watch had not shown."""
-    typical: Mapping[str, float]
-    """What a cause costs where it was not measured."""
+    busy: float = 0.0
+    """Share of its window that the device was in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalledNodes:
-    """The nodes of a call, in its order; kube-scheduler asks about the same ones again and again."""
+    """The nodes of a call."""
 
-    standing: Standing
     names: tuple[str, ...]
     rows: list[StandingNode]
     hosts: list[float]
@@ -90,11 +76,28 @@ class CalledNodes:
     places: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The nodes of the cluster at one moment; replaced as a whole, so readers need no lock."""
+
+    at_ms: int
+    cluster: FpgaCluster
+    rows: Mapping[str, StandingNode]
+    everybody: CalledNodes
+    """A call about all nodes, which most calls are."""
+    holders: Mapping[str, Sequence[str]]
+    """Bitstream -> nodes that report it."""
+    unseen: StandingNode
+    """A node that the watch had not shown."""
+    typical: Mapping[str, float]
+    """What a cause costs where it was not measured."""
+
+
 @dataclass(slots=True)
 class RatedNodes:
-    """All nodes for one pod, in the order of the call."""
+    """All nodes for one pod, in an order of their own: kube-scheduler's is another one for each pod."""
 
-    names: Sequence[str]
+    names: tuple[str, ...]
     costs: list[float]
     scores: list[int]
     explained: list[NodeRating]
@@ -115,8 +118,6 @@ class StandingCosts:
     renewals: Counter[str] = field(default_factory=Counter)
     """By the thread, and by calls that had to wait for it."""
     _standing: Standing | None = None
-    _called: CalledNodes | None = None
-    """Of the last call."""
 
     def make_thread(self) -> StepThread:
         return StepThread("standing costs", self.step, None, self.clock)
@@ -140,20 +141,31 @@ class StandingCosts:
         standing = self._find_standing(now_ms)
         arriving = self.placed.arriving("fpga")
         part = FpgaPart(pod, standing.cluster, self.placed, self.nodes.times, now_ms, arriving)
-        called = self._list_called(standing, names)
-        parts = self._judge_special(part, called, arriving)
+        called = list_called(standing, names)
+        special = {
+            *arriving,
+            *standing.holders.get(part.bitstream, ()),
+            *self.placed.sent_to(part.bitstream),
+        }
+        parts = {
+            place: self._judge_one(part, name, called.rows[place], arriving.get(name))
+            for name in special
+            if (place := called.places.get(name)) is not None
+        }
         cold_ms = part.cold_ms
         device = [ms + cold_ms for ms in called.devices]
         for place, (one, _) in parts.items():
             device[place] = one.cost_ms
-        costs = settle(called, device)
+        costs = settle(called, device, part.session_ms)
         for place, (_, more_ms) in parts.items():
             costs[place] += more_ms
         scores = derive_scores(costs, derive_device_unit(part.session_ms), min(costs))
-        best = heapq.nsmallest(EXPLAINED, range(len(names)), key=costs.__getitem__)
+        best = heapq.nsmallest(EXPLAINED, range(len(costs)), key=costs.__getitem__)
         host = HostPart(part.session_ms, now_ms, standing.typical)
-        explained = [self._explain(part, host, names[place], costs[place], scores[place]) for place in best]
-        return RatedNodes(names, costs, scores, explained)
+        explained = [
+            self._explain(part, host, called.names[place], costs[place], scores[place]) for place in best
+        ]
+        return RatedNodes(called.names, costs, scores, explained)
 
     def _find_standing(self, now_ms: int) -> Standing:
         found = self._standing
@@ -161,44 +173,18 @@ class StandingCosts:
             return self._renew(now_ms, "call", lambda: None)
         return found
 
-    def _list_called(self, standing: Standing, names: Sequence[str]) -> CalledNodes:
-        # Names of the last call are the same objects, which makes the comparison a blink.
-        wanted, last = tuple(names), self._called
-        if last is None or last.standing is not standing or last.names != wanted:
-            rows = [standing.rows.get(name, standing.unseen) for name in wanted]
-            self._called = last = CalledNodes(
-                standing,
-                wanted,
-                rows,
-                [row.host_ms for row in rows],
-                [row.device_ms for row in rows],
-                [place for place, row in enumerate(rows) if row.confidence < 1],
-                {name: place for place, name in enumerate(wanted)},
-            )
-        return last
-
-    def _judge_special(
-        self, part: FpgaPart, called: CalledNodes, arriving: Mapping[str, Arriving]
-    ) -> dict[int, tuple[CostPart, float]]:
-        """By place: nodes whose cost this pod changes, with what is on its way there."""
-        holders = called.standing.holders.get(part.bitstream, ())
-        special = {*arriving, *holders, *self.placed.sent_to(part.bitstream)}
-        return {
-            place: self._judge_one(part, name, called.rows[place], name in arriving)
-            for name in special
-            if (place := called.places.get(name)) is not None
-        }
-
     def _judge_one(
-        self, part: FpgaPart, name: str, row: StandingNode, is_arriving: bool
+        self, part: FpgaPart, name: str, row: StandingNode, coming: Arriving | None
     ) -> tuple[CostPart, float]:
+        """A node whose cost this pod changes, and what is on its way there."""
         node = self._find(name)
-        if not is_arriving and row.confidence and node.fpga is not None:
-            # Nothing but the load differs from what stands.
-            warm, load_ms = part.find_load(name, node.fpga, None)
-            return CostPart(row.device_ms + (1 - warm) * load_ms, row.confidence), 0.0
-        rating = NodeRating(name)
-        return part.judge(node, rating), rating.terms.get("arriving", 0.0)
+        if not row.confidence or node.fpga is None:
+            rating = NodeRating(name)
+            return part.judge(node, rating), rating.terms.get("arriving", 0.0)
+        # Nothing but the load, and who is on the way, differs from what stands.
+        load_ms = part.judge_load(name, node.fpga, coming, {})
+        more_ms = part.price(coming.pods, row.busy) if coming else 0.0
+        return CostPart(row.device_ms + load_ms, row.confidence), more_ms
 
     def _find(self, name: str) -> AnnotatedNode:
         return self.nodes.find(name) or AnnotatedNode(name, fpga_reason=UNSEEN, load_reason=UNSEEN)
@@ -221,6 +207,23 @@ def yield_slices(nodes: Sequence[AnnotatedNode], rest: Callable[[], None]) -> It
         rest()
 
 
+def list_called(standing: Standing, names: Sequence[str]) -> CalledNodes:
+    if len(names) == len(standing.rows) and standing.rows.keys() == set(names):
+        return standing.everybody
+    return line_up(tuple(names), [standing.rows.get(name, standing.unseen) for name in names])
+
+
+def line_up(names: tuple[str, ...], rows: list[StandingNode]) -> CalledNodes:
+    return CalledNodes(
+        names,
+        rows,
+        [row.host_ms for row in rows],
+        [row.device_ms for row in rows],
+        [place for place, row in enumerate(rows) if row.confidence < 1],
+        {name: place for place, name in enumerate(names)},
+    )
+
+
 def derive_standing(seen: Nodes, placed: PlacedPods, now_ms: int, rest: Callable[[], None]) -> Standing:
     nodes = seen.all()
     cluster = derive_cluster(nodes, placed, now_ms)
@@ -233,14 +236,16 @@ def derive_standing(seen: Nodes, placed: PlacedPods, now_ms: int, rest: Callable
     rows: dict[str, StandingNode] = {}
     holders: dict[str, list[str]] = {}
     for node, host in zip(yield_slices(nodes, rest), hosts):
-        device = part.judge(node, NodeRating(node.name))
-        rows[node.name] = StandingNode(blend(host, middle_ms), device.cost_ms, device.confidence)
+        rating = NodeRating(node.name)
+        device, busy = part.judge(node, rating), rating.facts.get("busy_ratio", 0.0)
+        rows[node.name] = StandingNode(blend(host, middle_ms), device.cost_ms, device.confidence, busy)
         for name in node.fpga.bitstreams if node.fpga else ():
             holders.setdefault(name, []).append(node.name)
-    return Standing(now_ms, cluster, rows, holders, StandingNode(middle_ms), typical)
+    everybody = line_up(tuple(rows), list(rows.values()))
+    return Standing(now_ms, cluster, rows, everybody, holders, StandingNode(middle_ms), typical)
 
 
-def settle(called: CalledNodes, device: list[float]) -> list[float]:
+def settle(called: CalledNodes, device: list[float], session_ms: float) -> list[float]:
     """As settle_costs does; nearly all nodes are known for sure."""
     rows = called.rows
     if called.unsure:
@@ -253,7 +258,7 @@ def settle(called: CalledNodes, device: list[float]) -> list[float]:
     if unknown and len(unknown) < len(costs):
         best_ms = min(cost for cost, row in zip(costs, rows) if row.confidence)
         for place in unknown:
-            costs[place] = max(costs[place], best_ms + called.standing.cluster.session_ms * UNKNOWN_RATIO)
+            costs[place] = max(costs[place], best_ms + session_ms * UNKNOWN_RATIO)
     return costs
 
 
