@@ -17,11 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+import httpx
 import yaml
 from tests.cluster.control_plane import RBAC, ControlPlane, free_port, tools_folder, wait_for
 from tests.cluster.programs import Extender, run_extender
 
-from bench.placements import PODS, UNLIMITED, Placement, place, read_cpu_seconds
+from bench.placements import PODS, UNLIMITED, Placement, place
 from bench.result import Goal, Options, Row
 from bench.scheduler import LABELS
 from nodescope.base.clock import SystemClock
@@ -180,25 +181,20 @@ def run_second(plane: ControlPlane) -> Iterator[int]:
     path = plane.folder / "second.yaml"
     path.write_text(yaml.safe_dump(config))
     command = [str(plane.tools / "kube-scheduler"), f"--config={path}", "--bind-address=127.0.0.1"]
+    port = free_port()
     with (plane.folder / "second.log").open("ab") as log:
-        process = subprocess.Popen([*command, f"--secure-port={free_port()}"], stdout=log, stderr=log)
+        process = subprocess.Popen([*command, f"--secure-port={port}"], stdout=log, stderr=log)
     try:
-        wait_idle(process.pid)
+        wait_for("the second scheduler has listed all", lambda: is_ready(port), 120)
         yield process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def wait_idle(pid: int) -> None:
-    """Until it has begun, and then takes next to no CPU for a second."""
-    before = read_cpu_seconds(pid)
-
-    def is_idle() -> bool:
-        nonlocal before
-        time.sleep(1.0)
-        now = read_cpu_seconds(pid)
-        is_calm, before = now > 0.2 and now - before < 0.1, now
-        return is_calm
-
-    wait_for("the second scheduler has begun", is_idle, 120)
+def is_ready(port: int) -> bool:
+    """Once its informers have their lists; its certificate is its own."""
+    try:
+        return httpx.get(f"https://127.0.0.1:{port}/readyz", verify=False).status_code == 200
+    except httpx.HTTPError:
+        return False
