@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,7 @@ from tests.cluster.scaling import (
 from tests.support import TurnableClock, copy_node
 
 from bench.node import containers
+from bench.placements import read_cpu_seconds
 from bench.pod_list import KUBECONFIG, play_api_server, read_peak_bytes
 from bench.result import Goal, Options, Row, quantile
 from nodescope.commands.cluster.adapter import AgentFleet
@@ -49,7 +51,9 @@ from nodescope.use.adapter.reports import FRESH_SECONDS, Reports
 NODES, PODS, ROUNDS = 50, 100, 200
 PODS_OF_AGENT = 100
 LARGE_NODES, LARGE_PODS = 5_000, 50_000
-STEPS = 5
+STEPS = 9
+# A step is nearly all waiting: so many run beside each other, each with a Deployment of its own.
+STEPS_AT_ONCE = 3
 SEED = 1
 WARM_UP = 60
 CPU = parse_metric("cpu", "pods")
@@ -268,11 +272,6 @@ def measure_memory() -> Row:
 # -- the agent's cost ---------------------------------------------------------
 
 
-def read_cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
 def measure_agent(asked: int = 200) -> Row:
     """CPU of /pods over 100 containers, asked as often as two adapters can; what the agent takes anyway is taken off."""
     with containers(100, processes=1, pause_ms=1000), TemporaryDirectory() as scratch:
@@ -350,12 +349,17 @@ def take_steps(
         create_agent_pod(plane, "worker", "127.0.0.1")
         with run_adapter(plane, plane.kubeconfig(ADMIN), tls, "--agent-port", str(port)):
             plane.start_controllers("horizontal-pod-autoscaler-controller")
-            return {
-                metric: [
-                    take_step(plane, root, metric, number, chance.uniform(25, 40)) for number in range(steps)
-                ]
-                for metric in ("cpu_p95", "cpu")
-            }
+            with ThreadPoolExecutor(STEPS_AT_ONCE) as pool:
+                return {
+                    metric: list(
+                        pool.map(
+                            partial(take_step, plane, root, metric),
+                            range(steps),
+                            [chance.uniform(25, 40) for _ in range(steps)],
+                        )
+                    )
+                    for metric in ("cpu_p95", "cpu")
+                }
 
 
 def take_step(plane: ControlPlane, root: Path, metric: str, number: int, before_seconds: float) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 from tests.cluster.control_plane import RBAC, ControlPlane, free_port, tools_folder
 from tests.cluster.programs import run_extender
 
+from bench.placements import PODS, place
 from bench.result import Goal, Options, Row, quantile, render_figure
 from bench.scheduler_replay import GREEDY, LOADS, Outcome, replay
 from nodescope.base.clock import SystemClock
@@ -48,9 +49,6 @@ WHOLE_NODES, IMAGES = 300, 50
 # httpTimeout of deploy/scheduler/config.yaml.
 PATIENCE_SECONDS = 0.3
 CLUSTER_NODES = 200
-PODS = 600
-# Otherwise kube-scheduler's own limit of 50 requests a second is all there is to see.
-UNLIMITED = 10_000
 LABELS = {"fpga-scheduling.io/enabled": "true", "fpga-scheduling.io/bitstream-identifier": "def"}
 
 
@@ -221,11 +219,11 @@ def measure_pods() -> list[Row]:
             plane.kubectl("apply", "-f", RBAC / "extender.yaml")
             for number in range(CLUSTER_NODES):
                 plane.create_node(f"node-{number:03}")
-            alone = place(plane, "alone", {}, extenders=[])
+            alone = place(plane, {}, {}, extenders=[]).pods_per_second
             kubeconfig = plane.kubeconfig("extender-token")
             with run_extender(kubeconfig, plane.extender_port, Path(folder) / "extender.log"):
-                asked = place(plane, "asked", LABELS)
-                plain = place(plane, "plain", {})
+                asked = place(plane, LABELS, {}).pods_per_second
+                plain = place(plane, {}, {}).pods_per_second
         finally:
             plane.stop_all()
     what = f"kube-scheduler, {CLUSTER_NODES} nodes, {PODS} waiting"
@@ -249,27 +247,3 @@ def measure_pods() -> list[Row]:
             f"{plain:.0f} pods/s against {alone:.0f}",
         ),
     ]
-
-
-def place(plane: ControlPlane, prefix: str, labels: dict[str, str], **config: Any) -> float:
-    """
-    Pods a second: all of them wait, then a scheduler starts; timed from its first binding on.
-
-    Its client's own limit is lifted: with it, 50 pods a second are placed with and without us.
-    """
-    for number in range(PODS):
-        plane.submit_pod(f"{prefix}-{number}", labels)
-    plane.start_scheduler(plane.write_scheduler_config(requests_per_second=UNLIMITED, **config))
-    first, before = 0.0, 0
-    try:
-        while True:
-            count = sum(name.startswith(f"{prefix}-") for name in plane.read_places())
-            if count and not first:
-                first, before = time.monotonic(), count
-            if count == PODS and first:
-                return (PODS - before) / (time.monotonic() - first)
-            time.sleep(0.05)
-    finally:
-        plane.stop("kube-scheduler")
-        # All at once: kubectl alone would ask for them one by one, for minutes.
-        plane.kubectl("delete", "--raw", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0")

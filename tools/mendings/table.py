@@ -283,9 +283,22 @@ MENDINGS = (
         13,
         "what no pod changes is judged every few seconds",
         f"{SCHEDULER}/standing.py",
-        "if self._at_ms is not None and 0 <= now_ms - self._at_ms < RENEW_SECONDS * 1000:",
-        "if False:",
-        (f"{STANDING}::test_nodes_that_a_pod_does_not_change_are_not_judged_for_it",),
+        "if found is None or not 0 <= now_ms - found.at_ms < OLDEST_SECONDS * 1000:",
+        "if True:",
+        (
+            f"{STANDING}::test_nodes_that_a_pod_does_not_change_are_not_judged_for_it",
+            f"{STANDING}::test_a_rare_pod_finds_costs_that_were_renewed_before_it_came",
+        ),
+    ),
+    Mending(
+        13,
+        "a pod that comes seldom does not wait for it",
+        "src/nodescope/commands/extender.py",
+        "        renewing.start()\n",
+        "",
+        (
+            "tests/integration/test_extender_prepared.py::test_a_pod_in_a_large_cluster_does_not_wait_for_costs",
+        ),
     ),
     Mending(
         14,

@@ -275,6 +275,7 @@ def serve(
     extender = Extender(
         nodes, placed, Decisions(), clock, policy, account is not None, room if account else None, placement
     )
+    counters.renewals = extender.standing.renewals
     readiness = partial(judge_readiness, watches)
     build_app = partial(ExtenderApp, extender, counters, readiness, render_metrics)
     app = build_app(connections, QUESTIONS_ONLY if guarded else EVERYTHING, peers)
@@ -294,6 +295,9 @@ def serve(
             watch.start()
         stack.callback(capacities.stop)
         capacities.start()
+        renewing = extender.standing.make_thread()
+        stack.callback(renewing.stop)
+        renewing.start()
         settle_process()
         # An answer about a thousand nodes makes some thousand short-lived objects: looking for
         # cycles among them at every seven hundred is a third of its time.

@@ -1,5 +1,5 @@
 """
-Work with a server, in steps on a thread of its own: a step tells how long to wait before the next one.
+Work in steps on a thread of its own, mostly with a server: a step tells how long to wait before the next one.
 
     def step(self) -> float:
         try:
@@ -37,7 +37,8 @@ class Interruptible(Protocol):
 class StepThread:
     name: str
     step: Callable[[], float]
-    client: Interruptible
+    client: Interruptible | None
+    """None for steps that ask no server."""
     clock: Clock
     begin: Callable[[], None] | None = None
     """Before the first step, on the thread."""
@@ -55,7 +56,8 @@ class StepThread:
     def stop(self) -> None:
         """The request in flight is cut off, and the thread ends."""
         self.stopped.set()
-        self.client.interrupt()
+        if self.client is not None:
+            self.client.interrupt()
         if self._thread is not None:
             self._thread.join(timeout=JOIN_SECONDS)
 
@@ -66,7 +68,8 @@ class StepThread:
             pause_ns = round(self.step() * 1e9)
             if pause_ns:
                 self.clock.wait_until(self.clock.mono_ns() + pause_ns, self.stopped)
-        self.client.close()
+        if self.client is not None:
+            self.client.close()
 
 
 @dataclass(slots=True)

@@ -14,7 +14,13 @@ from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.state import KEY
 from nodescope.use.scheduler.cost import judge_cost
 from nodescope.use.scheduler.pod_request import PodRequest
-from nodescope.use.scheduler.standing import EXPLAINED, LEAST_NODES, RENEW_SECONDS
+from nodescope.use.scheduler.standing import (
+    EXPLAINED,
+    LEAST_NODES,
+    LOOK_SECONDS,
+    OLDEST_SECONDS,
+    RENEW_SECONDS,
+)
 from nodescope.use.scheduler.wire import parse_body
 
 NODES = LEAST_NODES + 30
@@ -57,10 +63,16 @@ def test_standing_costs_are_the_costs_of_every_node(seed: int, kinds: list[str],
     fill(world, seed, kinds)
     pod = PodRequest("d", "p", "uid", "fpga", bitstream)
     names = [f"n{number:03}" for number in range(NODES)]
+    random.Random(seed).shuffle(names)
     now_ms = world.clock.wall_ns() // 10**6
     rated = world.extender.standing.judge(pod, names, now_ms)
+    assert sorted(rated.names) == sorted(names)
     slow = judge_cost(
-        pod, [world.extender._find(name, None) for name in names], world.placed, world.nodes.times, now_ms
+        pod,
+        [world.extender._find(name, None) for name in rated.names],
+        world.placed,
+        world.nodes.times,
+        now_ms,
     )
     assert rated.costs == pytest.approx([one.cost_ms for one in slow])
     assert rated.scores == [one.score for one in slow]
@@ -69,6 +81,17 @@ def test_standing_costs_are_the_costs_of_every_node(seed: int, kinds: list[str],
         twin = by_name[one.node]
         assert (one.reasons, one.confidence) == (twin.reasons, twin.confidence)
         assert one.all_terms() == pytest.approx(twin.all_terms())
+
+
+def test_nodes_that_another_filter_took_out_change_nobody_s_cost() -> None:
+    world = World()
+    fill(world, 5, ["states"])
+    now_ms, pod = world.clock.wall_ns() // 10**6, PodRequest("d", "p", "uid", "fpga", "b1")
+    names = world.nodes.names()
+    standing = world.extender.standing
+    every, some = standing.judge(pod, names, now_ms), standing.judge(pod, names[3:], now_ms)
+    assert list(some.names) == names[3:]
+    assert some.costs == every.costs[3:]
 
 
 def test_a_pod_is_answered_and_explained_in_a_large_cluster() -> None:
@@ -91,6 +114,7 @@ def test_what_changed_is_known_after_some_seconds() -> None:
     world.scores("first", "b1")
     world.node("new", loaded("b1", 10), *[used(1)])
     world.clock.advance(round(RENEW_SECONDS * 1e9))
+    world.extender.standing.step()
     found = world.scores("second", "b1")
     assert found["new"] > min(found.values())
 
@@ -106,13 +130,48 @@ def test_nodes_that_a_pod_does_not_change_are_not_judged_for_it() -> None:
         rated = world.extender.standing.judge(
             PodRequest("d", pod, pod, "fpga", "none has it"), names, world.clock.wall_ns() // 10**6
         )
-        return rated.costs[names.index("calm")]
+        return rated.costs[rated.names.index("calm")]
 
     before = read_cost("first")
     world.node("calm", *[used(200)] * 300)
     assert read_cost("second") == before
-    world.clock.advance(round(RENEW_SECONDS * 1e9))
+    world.clock.advance(round(OLDEST_SECONDS * 1e9))
     assert read_cost("third") > before
+
+
+def test_a_rare_pod_finds_costs_that_were_renewed_before_it_came() -> None:
+    """Judged by the thread's step: what changed after it is not in the call's answer."""
+    world = World()
+    fill(world, 4, ["states"])
+    world.node("calm", *[used(1)])
+    standing = world.extender.standing
+    assert standing.step() == RENEW_SECONDS
+    world.node("calm", *[used(200)] * 300)
+    world.clock.advance(round((OLDEST_SECONDS - 1) * 1e9))
+    names, pod = sorted(world.nodes.names()), PodRequest("d", "p", "p", "fpga", "none has it")
+
+    def read_cost() -> float:
+        rated = standing.judge(pod, names, world.clock.wall_ns() // 10**6)
+        return rated.costs[rated.names.index("calm")]
+
+    stood = read_cost()
+    standing.step()
+    assert read_cost() > stood
+
+
+def test_nothing_is_prepared_where_nobody_has_a_device() -> None:
+    world = World()
+    for number in range(NODES):
+        world.load(f"n{number:03}", mean_cpu_util=0.5)
+    assert world.extender.standing.step() == LOOK_SECONDS
+    world.annotate("n000", {}, {"fpga-scheduling.io/fpga-vendor": "amd"})
+    assert world.extender.standing.step() == RENEW_SECONDS
+
+
+def test_nothing_is_prepared_in_a_small_cluster() -> None:
+    world = World()
+    world.node("calm", *[used(1)])
+    assert world.extender.standing.step() == LOOK_SECONDS
 
 
 def test_names_are_parsed_once_and_never_found_in_a_text() -> None:

@@ -21,8 +21,8 @@ ENABLED = {"fpga-scheduling.io/enabled": "true"}
 class World:
     """An extender whose nodes a test writes."""
 
-    def __init__(self, policy: str = "cost") -> None:
-        self.clock = TurnableClock()
+    def __init__(self, policy: str = "cost", clock: TurnableClock | None = None) -> None:
+        self.clock = clock or TurnableClock()
         self.nodes = Nodes(self.clock)
         self.placed = PlacedPods(self.clock)
         self.extender = Extender(self.nodes, self.placed, Decisions(), self.clock, policy)

@@ -175,23 +175,23 @@ class FpgaPart:
         if reason:
             rating.reasons += (reason,)
         if node.fpga is None or not confidence:
-            rating.terms["arriving"] = self._price(pods)
+            rating.terms["arriving"] = self.price(pods)
             return CostPart()
         recent = node.fpga.recent(self.now_ms)
         # Without past loads: they came of where pods were sent, and a node that has just loaded this
         # pod's bitstream would look busier by what it saves.
         busy = recent.usage_ms / node.fpga.window_ms
         quiet_ms = (1 - self._cluster.single) * self.session_ms * derive_queue(busy)
-        load_ms = self._judge_bitstream(node.name, node.fpga, coming, rating)
+        load_ms = self.judge_load(node.name, node.fpga, coming, rating.facts)
         rating.facts["busy_ratio"] = busy
         rating.terms["reconfiguration"] = load_ms
         rating.terms["wait"] = quiet_ms
         if pods:
             # Pods on their way are known for sure, however old the annotation is.
-            rating.terms["arriving"] = self._price(pods, busy)
+            rating.terms["arriving"] = self.price(pods, busy)
         return CostPart(quiet_ms + load_ms, confidence)
 
-    def _price(self, pods: float, busy: float = 0.0) -> float:
+    def price(self, pods: float, busy: float = 0.0) -> float:
         """
         The cost of pods on their way, in ms.
 
@@ -205,17 +205,17 @@ class FpgaPart:
     def _unused(self, rating: NodeRating, pods: float) -> CostPart:
         rating.reasons += ("no FPGA event yet, and its vendor's label says that it has a device: idle",)
         rating.terms["reconfiguration"] = self.cold_ms
-        rating.terms["arriving"] = self._price(pods)
+        rating.terms["arriving"] = self.price(pods)
         return CostPart(self.cold_ms, 1.0)
 
-    def _judge_bitstream(
-        self, node: str, fpga: NodeFpga, coming: Arriving | None, rating: NodeRating
+    def judge_load(
+        self, node: str, fpga: NodeFpga, coming: Arriving | None, facts: dict[str, float]
     ) -> float:
         """P(cold) * time; nothing for a pod that does not say which bitstream it needs."""
         if not self.bitstream:
             return 0.0
         warm, load_ms = self.find_load(node, fpga, coming)
-        rating.facts["warm_ratio"], rating.facts["load_ms"] = warm, load_ms
+        facts["warm_ratio"], facts["load_ms"] = warm, load_ms
         return (1 - warm) * load_ms
 
     def find_load(self, node: str, fpga: NodeFpga, coming: Arriving | None) -> tuple[float, float]:

@@ -45,7 +45,7 @@ class Extender:
 
     def __post_init__(self) -> None:
         # Frozen: nothing but this is set after the start.
-        object.__setattr__(self, "standing", StandingCosts(self.nodes, self.placed))
+        object.__setattr__(self, "standing", StandingCosts(self.nodes, self.placed, self.clock))
 
     def filter(self, call: ExtenderCall) -> bytes:
         pod = call.pod
@@ -69,7 +69,7 @@ class Extender:
             rated = self.standing.judge(pod, call.names, self._now_ms())
             self.decisions.scored(pod, self.policy, self._now_ms(), rated.explained, len(call.names))
             self.placed.note(pod, rated.best)
-            return render_scores(call.names, rated.scores)
+            return render_scores(rated.names, rated.scores)
         nodes = [self._find(name, call.nodes) for name in call.names]
         ratings = self._judge(pod, nodes)
         self.decisions.scored(pod, self.policy, self._now_ms(), ratings)

@@ -35,6 +35,8 @@ class ExtenderCounters:
     """By verb and outcome: ok, refused."""
     pods: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By verb and kind."""
+    renewals: Counter[str] = field(default_factory=Counter)
+    """Of standing costs: by the thread, and by calls that had to wait for it."""
     seconds: dict[str, Histogram] = field(
         default_factory=lambda: {verb: Histogram(BOUNDS_SECONDS) for verb in ("filter", "prioritize")}
     )
@@ -76,6 +78,12 @@ def derive_families(
             "Pods that ask for what is rated here and were bound, by whether a scheduler asked this replica.",
             "asked",
             {"true": placed.bound_total[True], "false": placed.bound_total[False]},
+        ),
+        build_labelled(
+            "nodescope_extender_cost_renewals_total",
+            "Renewals of what nodes of a large cluster cost, by the thread or by a call that waited for it.",
+            "by",
+            {who: counters.renewals[who] for who in ("thread", "call")},
         ),
         build_labelled(
             "nodescope_extender_annotations",

@@ -3,17 +3,22 @@ What the nodes of a large cluster cost FPGA pods, kept from call to call.
 
 Judging 5,000 nodes takes 60 ms of CPU for every pod, nearly all of it for nodes
 of which nothing changed since the pod before. So the parts of the cost that no
-pod changes are renewed every few seconds, and for a pod only those nodes are
-judged anew that have its bitstream or pods on their way. The result is that of
-`judge_cost` with annotations and sums of up to RENEW_SECONDS ago.
+pod changes are renewed every few seconds, by a thread: a pod that comes once a
+minute does not wait for it either. For a pod only those nodes are judged anew
+that have its bitstream or pods on their way. The result is that of `judge_cost`
+with annotations and sums of a few seconds ago.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 from statistics import median
+from threading import Event
 
+from nodescope.base.clock import Clock
+from nodescope.serve.step_thread import StepThread
 from nodescope.use.scheduler.cost import (
     UNKNOWN_RATIO,
     FpgaPart,
@@ -32,6 +37,14 @@ from nodescope.use.scheduler.rating import CostPart, NodeRating, derive_scores
 # Up to here every call judges all nodes: 2 ms.
 LEAST_NODES = 200
 RENEW_SECONDS = 5.0
+# Until there is a large cluster with devices.
+LOOK_SECONDS = 0.5
+# A call takes turns with the thread at every read and write of its sockets, and Python lets a busy
+# thread go on for 5 ms each time: so it rests after every few nodes, for 0.4 ms of work.
+SLICE_NODES = 50
+REST_SECONDS = 0.001
+# Costs that are older are renewed by the call itself: the thread is late, or there is none.
+OLDEST_SECONDS = 10.0
 # Nodes of a decision that are explained: the best ones.
 EXPLAINED = 20
 UNSEEN = "not seen by our watch of nodes yet"
@@ -46,11 +59,13 @@ class StandingNode:
     device_ms: float = 0.0
     confidence: float = 0.0
     """In the device's part."""
+    busy: float = 0.0
+    """Share of its window that the device was in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalledNodes:
-    """The nodes of a call, in its order; kube-scheduler asks about the same ones again and again."""
+    """The nodes of a call."""
 
     names: tuple[str, ...]
     rows: list[StandingNode]
@@ -61,11 +76,28 @@ class CalledNodes:
     places: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The nodes of the cluster at one moment; replaced as a whole, so readers need no lock."""
+
+    at_ms: int
+    cluster: FpgaCluster
+    rows: Mapping[str, StandingNode]
+    everybody: CalledNodes
+    """A call about all nodes, which most calls are."""
+    holders: Mapping[str, Sequence[str]]
+    """Bitstream -> nodes that report it."""
+    unseen: StandingNode
+    """A node that the watch had not shown."""
+    typical: Mapping[str, float]
+    """What a cause costs where it was not measured."""
+
+
 @dataclass(slots=True)
 class RatedNodes:
-    """All nodes for one pod, in the order of the call."""
+    """All nodes for one pod, in an order of their own: kube-scheduler's is another one for each pod."""
 
-    names: Sequence[str]
+    names: tuple[str, ...]
     costs: list[float]
     scores: list[int]
     explained: list[NodeRating]
@@ -78,121 +110,156 @@ class RatedNodes:
 
 @dataclass(slots=True)
 class StandingCosts:
-    """Asked by one thread at a time."""
+    """Asked by one thread at a time, and renewed by another."""
 
     nodes: Nodes
     placed: PlacedPods
-    _at_ms: int | None = None
-    _cluster: FpgaCluster = field(default_factory=FpgaCluster)
-    _rows: dict[str, StandingNode] = field(default_factory=dict)
-    _holders: dict[str, list[str]] = field(default_factory=dict)
-    """Bitstream -> nodes that report it."""
-    _unseen: StandingNode = field(default_factory=StandingNode)
-    _typical: Mapping[str, float] = field(default_factory=dict)
-    """What a cause costs where it was not measured."""
-    _called: CalledNodes | None = None
-    """Of the last call, until the costs are renewed."""
+    clock: Clock
+    renewals: Counter[str] = field(default_factory=Counter)
+    """By the thread, and by calls that had to wait for it."""
+    _standing: Standing | None = None
+
+    def make_thread(self) -> StepThread:
+        return StepThread("standing costs", self.step, None, self.clock)
+
+    def step(self) -> float:
+        """Costs are renewed before anybody asks, where the cluster is large and somebody may."""
+        if len(self.nodes) <= LEAST_NODES or (self._standing is None and not has_devices(self.nodes.all())):
+            return LOOK_SECONDS
+        self._renew(self.clock.wall_ns() // 1_000_000, "thread", self._rest)
+        return RENEW_SECONDS
+
+    def _rest(self) -> None:
+        self.clock.wait_until(self.clock.mono_ns() + round(REST_SECONDS * 1e9), Event())
+
+    def _renew(self, now_ms: int, who: str, rest: Callable[[], None]) -> Standing:
+        self._standing = made = derive_standing(self.nodes, self.placed, now_ms, rest)
+        self.renewals[who] += 1
+        return made
 
     def judge(self, pod: PodRequest, names: Sequence[str], now_ms: int) -> RatedNodes:
-        self._renew(now_ms)
+        standing = self._find_standing(now_ms)
         arriving = self.placed.arriving("fpga")
-        part = FpgaPart(pod, self._cluster, self.placed, self.nodes.times, now_ms, arriving)
-        called = self._list_called(names)
-        parts = self._judge_special(part, called, arriving)
+        part = FpgaPart(pod, standing.cluster, self.placed, self.nodes.times, now_ms, arriving)
+        called = list_called(standing, names)
+        special = {
+            *arriving,
+            *standing.holders.get(part.bitstream, ()),
+            *self.placed.sent_to(part.bitstream),
+        }
+        parts = {
+            place: self._judge_one(part, name, called.rows[place], arriving.get(name))
+            for name in special
+            if (place := called.places.get(name)) is not None
+        }
         cold_ms = part.cold_ms
         device = [ms + cold_ms for ms in called.devices]
         for place, (one, _) in parts.items():
             device[place] = one.cost_ms
-        costs = self._settle(called, device)
+        costs = settle(called, device, part.session_ms)
         for place, (_, more_ms) in parts.items():
             costs[place] += more_ms
-        scores = derive_scores(costs, derive_device_unit(self._cluster.session_ms), min(costs))
-        best = heapq.nsmallest(EXPLAINED, range(len(names)), key=costs.__getitem__)
-        explained = [self._explain(part, names[place], costs[place], scores[place]) for place in best]
-        return RatedNodes(names, costs, scores, explained)
+        scores = derive_scores(costs, derive_device_unit(part.session_ms), min(costs))
+        best = heapq.nsmallest(EXPLAINED, range(len(costs)), key=costs.__getitem__)
+        host = HostPart(part.session_ms, now_ms, standing.typical)
+        explained = [
+            self._explain(part, host, called.names[place], costs[place], scores[place]) for place in best
+        ]
+        return RatedNodes(called.names, costs, scores, explained)
 
-    def _list_called(self, names: Sequence[str]) -> CalledNodes:
-        # Names of the last call are the same objects, which makes the comparison a blink.
-        wanted = tuple(names)
-        if self._called is None or self._called.names != wanted:
-            rows = [self._rows.get(name, self._unseen) for name in wanted]
-            self._called = CalledNodes(
-                wanted,
-                rows,
-                [row.host_ms for row in rows],
-                [row.device_ms for row in rows],
-                [place for place, row in enumerate(rows) if row.confidence < 1],
-                {name: place for place, name in enumerate(wanted)},
-            )
-        return self._called
+    def _find_standing(self, now_ms: int) -> Standing:
+        found = self._standing
+        if found is None or not 0 <= now_ms - found.at_ms < OLDEST_SECONDS * 1000:
+            return self._renew(now_ms, "call", lambda: None)
+        return found
 
-    def _renew(self, now_ms: int) -> None:
-        if self._at_ms is not None and 0 <= now_ms - self._at_ms < RENEW_SECONDS * 1000:
-            return
-        nodes = self.nodes.all()
-        cluster = derive_cluster(nodes, self.placed, now_ms)
-        part = FpgaPart(NOBODY, cluster, self.placed, self.nodes.times, now_ms, {})
-        self._typical = derive_typical(list_believed(nodes, now_ms))
-        host_part = HostPart(cluster.session_ms, now_ms, self._typical)
-        hosts = [host_part.judge(node, NodeRating(node.name)) for node in nodes]
-        known_ms = [host.cost_ms for host in hosts if host.confidence]
-        middle_ms = median(known_ms) if known_ms else 0.0
-        rows: dict[str, StandingNode] = {}
-        holders: dict[str, list[str]] = {}
-        for node, host in zip(nodes, hosts):
-            device = part.judge(node, NodeRating(node.name))
-            host_ms = blend(host, middle_ms)
-            rows[node.name] = StandingNode(host_ms, device.cost_ms, device.confidence)
-            for name in node.fpga.bitstreams if node.fpga else ():
-                holders.setdefault(name, []).append(node.name)
-        self._at_ms, self._cluster, self._rows, self._holders = now_ms, cluster, rows, holders
-        self._unseen, self._called = StandingNode(middle_ms), None
-
-    def _judge_special(
-        self, part: FpgaPart, called: CalledNodes, arriving: Mapping[str, Arriving]
-    ) -> dict[int, tuple[CostPart, float]]:
-        """By place: nodes whose cost this pod changes, with what is on its way there."""
-        special = {*arriving, *self._holders.get(part.bitstream, ()), *self.placed.sent_to(part.bitstream)}
-        return {
-            place: self._judge_one(part, name, name in arriving)
-            for name in special
-            if (place := called.places.get(name)) is not None
-        }
-
-    def _judge_one(self, part: FpgaPart, name: str, is_arriving: bool) -> tuple[CostPart, float]:
-        node, row = self._find(name), self._rows.get(name, self._unseen)
-        if not is_arriving and row.confidence and node.fpga is not None:
-            # Nothing but the load differs from what stands.
-            warm, load_ms = part.find_load(name, node.fpga, None)
-            return CostPart(row.device_ms + (1 - warm) * load_ms, row.confidence), 0.0
-        rating = NodeRating(name)
-        return part.judge(node, rating), rating.terms.get("arriving", 0.0)
-
-    def _settle(self, called: CalledNodes, device: list[float]) -> list[float]:
-        """As settle_costs does; nearly all nodes are known for sure."""
-        rows = called.rows
-        if called.unsure:
-            known_ms = [ms for ms, row in zip(device, rows) if row.confidence]
-            middle_ms = median(known_ms) if known_ms else 0.0
-            for place in called.unsure:
-                device[place] = blend(CostPart(device[place], rows[place].confidence), middle_ms)
-        costs = list(map(add, called.hosts, device))
-        unknown = [place for place in called.unsure if not rows[place].confidence]
-        if unknown and len(unknown) < len(costs):
-            best_ms = min(cost for cost, row in zip(costs, rows) if row.confidence)
-            for place in unknown:
-                costs[place] = max(costs[place], best_ms + self._cluster.session_ms * UNKNOWN_RATIO)
-        return costs
+    def _judge_one(
+        self, part: FpgaPart, name: str, row: StandingNode, coming: Arriving | None
+    ) -> tuple[CostPart, float]:
+        """A node whose cost this pod changes, and what is on its way there."""
+        node = self._find(name)
+        if not row.confidence or node.fpga is None:
+            rating = NodeRating(name)
+            return part.judge(node, rating), rating.terms.get("arriving", 0.0)
+        # Nothing but the load, and who is on the way, differs from what stands.
+        load_ms = part.judge_load(name, node.fpga, coming, {})
+        more_ms = part.price(coming.pods, row.busy) if coming else 0.0
+        return CostPart(row.device_ms + load_ms, row.confidence), more_ms
 
     def _find(self, name: str) -> AnnotatedNode:
         return self.nodes.find(name) or AnnotatedNode(name, fpga_reason=UNSEEN, load_reason=UNSEEN)
 
-    def _explain(self, part: FpgaPart, name: str, cost_ms: float, score: int) -> NodeRating:
+    def _explain(self, part: FpgaPart, host: HostPart, name: str, cost_ms: float, score: int) -> NodeRating:
         node, rating = self._find(name), NodeRating(name)
-        HostPart(self._cluster.session_ms, part.now_ms, self._typical).judge(node, rating)
+        host.judge(node, rating)
         rating.confidence = part.judge(node, rating).confidence
         rating.cost_ms, rating.score = cost_ms, score
         return rating
+
+
+def has_devices(nodes: Iterable[AnnotatedNode]) -> bool:
+    return any(node.fpga is not None or node.vendor for node in nodes)
+
+
+def yield_slices(nodes: Sequence[AnnotatedNode], rest: Callable[[], None]) -> Iterator[AnnotatedNode]:
+    for start in range(0, len(nodes), SLICE_NODES):
+        yield from nodes[start : start + SLICE_NODES]
+        rest()
+
+
+def list_called(standing: Standing, names: Sequence[str]) -> CalledNodes:
+    if len(names) == len(standing.rows) and standing.rows.keys() == set(names):
+        return standing.everybody
+    return line_up(tuple(names), [standing.rows.get(name, standing.unseen) for name in names])
+
+
+def line_up(names: tuple[str, ...], rows: list[StandingNode]) -> CalledNodes:
+    return CalledNodes(
+        names,
+        rows,
+        [row.host_ms for row in rows],
+        [row.device_ms for row in rows],
+        [place for place, row in enumerate(rows) if row.confidence < 1],
+        {name: place for place, name in enumerate(names)},
+    )
+
+
+def derive_standing(seen: Nodes, placed: PlacedPods, now_ms: int, rest: Callable[[], None]) -> Standing:
+    nodes = seen.all()
+    cluster = derive_cluster(nodes, placed, now_ms)
+    part = FpgaPart(NOBODY, cluster, placed, seen.times, now_ms, {})
+    typical = derive_typical(list_believed(nodes, now_ms))
+    host_part = HostPart(cluster.session_ms, now_ms, typical)
+    hosts = [host_part.judge(node, NodeRating(node.name)) for node in yield_slices(nodes, rest)]
+    known_ms = [host.cost_ms for host in hosts if host.confidence]
+    middle_ms = median(known_ms) if known_ms else 0.0
+    rows: dict[str, StandingNode] = {}
+    holders: dict[str, list[str]] = {}
+    for node, host in zip(yield_slices(nodes, rest), hosts):
+        rating = NodeRating(node.name)
+        device, busy = part.judge(node, rating), rating.facts.get("busy_ratio", 0.0)
+        rows[node.name] = StandingNode(blend(host, middle_ms), device.cost_ms, device.confidence, busy)
+        for name in node.fpga.bitstreams if node.fpga else ():
+            holders.setdefault(name, []).append(node.name)
+    everybody = line_up(tuple(rows), list(rows.values()))
+    return Standing(now_ms, cluster, rows, everybody, holders, StandingNode(middle_ms), typical)
+
+
+def settle(called: CalledNodes, device: list[float], session_ms: float) -> list[float]:
+    """As settle_costs does; nearly all nodes are known for sure."""
+    rows = called.rows
+    if called.unsure:
+        known_ms = [ms for ms, row in zip(device, rows) if row.confidence]
+        middle_ms = median(known_ms) if known_ms else 0.0
+        for place in called.unsure:
+            device[place] = blend(CostPart(device[place], rows[place].confidence), middle_ms)
+    costs = list(map(add, called.hosts, device))
+    unknown = [place for place in called.unsure if not rows[place].confidence]
+    if unknown and len(unknown) < len(costs):
+        best_ms = min(cost for cost, row in zip(costs, rows) if row.confidence)
+        for place in unknown:
+            costs[place] = max(costs[place], best_ms + session_ms * UNKNOWN_RATIO)
+    return costs
 
 
 def blend(part: CostPart, middle_ms: float) -> float:
