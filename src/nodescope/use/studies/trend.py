@@ -46,7 +46,7 @@ LEAST_REACHES = 0.5
 # A level is the median of a twentieth of the path, and of at most a quarter of its growth.
 LEVELS, LEVELS_GROWN = 20, 4
 
-# Of the range of its levels: what gained less over the path, and is farther below its highest level, is no steady rise.
+# Of the range of its levels: what gained less, and is farther below its highest one, is no steady rise.
 GAINED_SHARE, FALLEN_SHARE = 0.5, 0.25
 
 # From the chance of an explanation to the share that is real.
