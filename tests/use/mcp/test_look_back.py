@@ -21,7 +21,8 @@ from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry, StaticDirectory
 from nodescope.use.mcp.protocol.answer import ToolAnswer
 from nodescope.use.mcp.protocol.argument import check_arguments
 from nodescope.use.mcp.tools import TOOLS
-from nodescope.use.studies import Series, StudyAnswer
+from nodescope.use.mcp.tools.analyze_container import rank_growth
+from nodescope.use.studies import Finding, Series, StudyAnswer
 from nodescope.use.studies.series import FloatArray
 
 MIB, HOUR = 2.0**20, 3600.0
@@ -137,3 +138,19 @@ def test_a_change_of_some_hours_ago_is_found_without_a_span() -> None:
     answer = analyze(lambda hours: np.where(hours > -4, 400.0, 300.0), study="changepoint", metric="memory")
     assert answer.status == "found"
     assert answer.findings[0].at == pytest.approx(END - 4 * HOUR, abs=2 * STEP)
+
+
+def test_of_several_pods_the_one_that_grows_goes_first() -> None:
+    """A pod that was higher before goes below, however sure its rise is; of those that grow, the one that grows by more."""
+    answers = []
+    for verdict, confidence, magnitude in (
+        ("below its former peak", 0.99, -2 * MIB),
+        ("leak", 0.99, 40 * MIB),
+        ("leak", 0.98, 600 * MIB),
+    ):
+        found = Finding(
+            "trend", 0.0, 1.0, confidence, magnitude, "bytes", verdict, measures={"verdict": verdict}
+        )
+        answers.append(found)
+    order = [(one.measures["verdict"], one.magnitude) for one in sorted(answers, key=rank_growth)]
+    assert order == [("leak", 600 * MIB), ("leak", 40 * MIB), ("below its former peak", -2 * MIB)]

@@ -326,3 +326,13 @@ def test_a_deploy_of_two_hours_ago_is_found_although_several_replicas_run_since(
         answer = asker.ask("analyze_container", container="catalog", study="changepoint", metric="cpu")
     assert answer["status"] == "found"
     assert "twice the CPU per pod" in answer["headline"]
+
+
+def test_a_word_of_one_pod_is_not_said_of_all(asker: Asker) -> None:
+    """A restart has a last start; pods that run side by side have not."""
+    for name, words in (("catalog", "in its newest pod"), ("db", "since its last start")):
+        answer = asker.ask("summarize_container", container=name)
+        told = [one["sentence"] for one in answer["findings"] if one["kind"] == "summary"]
+        assert any(words in one for one in told), told
+        other = "since its last start" if name == "catalog" else "in its newest pod"
+        assert not any(other in one for one in told), told

@@ -145,3 +145,27 @@ def test_a_level_with_one_odd_sample_has_no_trend(series: MakeSeries) -> None:
         values[place] = 2.5
         assert trend.study(series(values, unit="cores")).status == "none"
         assert summary.study(series(values, unit="cores")).status == "found"
+
+
+def wander(random: np.random.Generator, count: int = 3600) -> np.ndarray:
+    """Memory that goes up and down by some percent, with a turn every five minutes."""
+    knots = random.standard_normal(count // 300 + 3)
+    path = np.interp(np.arange(count), np.arange(len(knots)) * 300.0, knots)
+    return (900 + 18 * path + 1.8 * random.standard_normal(count)) * MIB
+
+
+def test_memory_that_wanders_does_not_leak(series: MakeSeries) -> None:
+    """Of 30 such hours two were leaks by their last five minutes, though memory had been higher before."""
+    random = np.random.default_rng(31)
+    answers = [trend.study(series(wander(random), unit="bytes")) for _ in range(30)]
+    verdicts = [one.findings[0].measures["verdict"] for one in answers if one.findings]
+    assert "below its former peak" in verdicts
+    assert "leak" not in verdicts
+
+
+def test_a_late_rise_above_all_that_was_before_is_a_leak(series: MakeSeries) -> None:
+    random = np.random.default_rng(6)
+    values = (900 + 9 * random.standard_normal(3600)) * MIB
+    values[3240:] += np.linspace(0, 60 * MIB, 360)
+    finding = trend.study(series(values, unit="bytes")).findings[0]
+    assert finding.measures["verdict"] == "leak"

@@ -11,7 +11,7 @@ from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
 from nodescope.use.studies.forecast.growth_forecast import GrowthForecast, Passage, forecast_growth
 from nodescope.use.studies.forecast.own_past import ENDS, LEAST_CHANCE, OwnPast, look_back, widened
-from nodescope.use.studies.maths.robust import is_flat
+from nodescope.use.studies.maths.robust import block_medians, is_flat
 from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.maths.trend_line import fit_line
 from nodescope.use.studies.series import FloatArray, Series
@@ -42,6 +42,12 @@ AT_LIMIT_SECONDS = 10.0
 
 # A forecast of which the limit is never touched in half of the futures is none.
 LEAST_REACHES = 0.5
+
+# A level is the median of a twentieth of the path, and of at most a quarter of its growth.
+LEVELS, LEVELS_GROWN = 20, 4
+
+# Of the range of its levels: what gained less, and is farther below its highest one, is no steady rise.
+GAINED_SHARE, FALLEN_SHARE = 0.5, 0.25
 
 # From the chance of an explanation to the share that is real.
 TOO_LOW = 0.7
@@ -166,10 +172,39 @@ def verdict_of(growth: GrowthForecast, values: FloatArray, series: Series, stret
         return "levels off"
     if growth.falls > growth.rises:
         return "falling"
-    if growth.former_peak is not None and float(values[-1]) < growth.former_peak:
+    if has_fallen(growth, values) or is_below_former(growth, values):
         return "below its former peak"
     span_seconds = (len(values) - growth.start) * stretch.interval_seconds
     return "leak" if can_leak(series) and span_seconds >= LEAK_SECONDS else "rising"
+
+
+def has_fallen(growth: GrowthForecast, values: FloatArray) -> bool:
+    """And is not back where it was."""
+    return growth.former_peak is not None and float(values[-1]) < growth.former_peak
+
+
+def is_below_former(growth: GrowthForecast, values: FloatArray) -> bool:
+    """
+    Whether it has been higher than it is now: what wanders has, what leaks has not.
+
+    A path that repeats, and a collector's, is lower at its end than at its crests.
+    """
+    if growth.season is not None or growth.crests:
+        return False
+    levels, begun = levels_before(growth, values)
+    newest, moved = levels[-1], np.ptp(levels)
+    if begun and newest <= levels[:begun].max():
+        return True
+    return bool(newest - levels[0] < GAINED_SHARE * moved and levels.max() - newest > FALLEN_SHARE * moved)
+
+
+def levels_before(growth: GrowthForecast, values: FloatArray) -> tuple[FloatArray, int]:
+    """Medians of stretches up to the end, and how many of them lie before the growth began."""
+    path = values[growth.start :]
+    size = max(3, min(len(path) // LEVELS, (len(path) - growth.begins) // LEVELS_GROWN))
+    # Whole stretches only: a level of a few samples is too high by chance.
+    skipped = len(path) % size
+    return block_medians(path[skipped:], size), max(0, growth.begins - skipped) // size
 
 
 def can_leak(series: Series) -> bool:
@@ -264,10 +299,7 @@ def render_sentence(rise: Rise) -> str:
     if rise.verdict == "levels off":
         return f"{who} {'rose' if rise.sign > 0 else 'fell'} by {pace} at its end and is levelling off{render_slower(rise)}."
     if rise.verdict == "below its former peak":
-        peak = render_quantity(rise.growth.former_peak or 0.0, unit)
-        return (
-            f"{who} rises by {pace} since it fell at {render_time(rise.start_at)}; it was at {peak} before."
-        )
+        return f"{who} rises by {pace} since {render_former(rise)} before."
     verb = (
         "rises steadily, as a leak does," if rise.verdict == "leak" else "rises" if rise.sign > 0 else "falls"
     )
@@ -275,6 +307,16 @@ def render_sentence(rise: Rise) -> str:
     if rise.verdict == "rising" and can_leak(rise.series):
         text += f" over {render_seconds(rise.end_at - rise.start_at)}, too short to tell a leak from a start"
     return f"{text}{render_forecast(rise)}.{render_cautions(rise)}"
+
+
+def render_former(rise: Rise) -> str:
+    """Since when it rises, and how high it was."""
+    growth, unit, values = rise.growth, rise.stretch.unit, interpolated(rise.stretch.values)
+    if has_fallen(growth, values):
+        peak = render_quantity(growth.former_peak or 0.0, unit)
+        return f"it fell at {render_time(rise.start_at)}; it was at {peak}"
+    height = render_quantity(float(levels_before(growth, values)[0].max()), unit)
+    return f"{render_time(rise.begins_at)}; it was at {height}"
 
 
 def render_forecast(rise: Rise) -> str:

@@ -416,6 +416,7 @@ def time_of(finding: ToolFinding) -> float:
 
 def render_trend(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> ToolAnswer:
     """A life that has ended is described in the past tense: its forecast is of a time that is over."""
+    merged = replace(merged, findings=tuple(sorted(merged.findings, key=rank_growth)))
     ended_ms = studied.seen.lives[-1].first_ms if len(studied.seen.lives) > 1 else 0
     past = [one for one in merged.findings if one.end_at * 1000 < ended_ms]
     told = [
@@ -431,6 +432,11 @@ def render_trend(answer: ToolAnswer, studied: Studied, merged: MergedAnswer) -> 
         since = f" Since {start} at {render_moment(ended_ms)} it has not grown so."
     headline = f"{name_first(studied, found[0])}{since} ({basis(studied, merged)})"
     return replace(answer, headline=headline, findings=found)
+
+
+def rank_growth(finding: Finding) -> tuple[bool, float]:
+    """Of several pods the one that grows goes first, and by more: by confidence alone they differ in the third digit."""
+    return not is_growth(finding), -finding.confidence * abs(number_of(finding.magnitude))
 
 
 def render_past(finding: Finding, studied: Studied) -> str:

@@ -138,7 +138,7 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
     summary = join_summaries(await ask_container(fleet, values, summarize))
     container = summary.seen.container
     worries = find_worries(summary)
-    rows = [render_figures(name, figures) for name, figures in summary.figures.items()]
+    rows = [render_figures(name, figures, len(container.pods)) for name, figures in summary.figures.items()]
     return ToolAnswer(
         headline=render_headline(summary, worries),
         status="found" if rows else "not_enough_data",
@@ -242,13 +242,13 @@ def note_cache(summary: ContainerSummary) -> list[ToolFinding]:
     return [render_memory(summary, memory)] if memory and memory.level == "cache" else []
 
 
-def render_figures(name: str, figures: Figures) -> ToolFinding:
+def render_figures(name: str, figures: Figures, pods: int = 1) -> ToolFinding:
     average, least, most = (
         render_quantity(value or 0, figures.unit) for value in (figures.avg, figures.min, figures.max)
     )
     of = f", limit {render_quantity(float(figures.limit), figures.unit)}" if figures.limit else ""
     return ToolFinding(
-        f"{name}: {average} on average, {least} to {most}{render_trend(figures)}{of}.",
+        f"{name}: {average} on average, {least} to {most}{render_trend(figures, pods)}{of}.",
         "summary",
         metric=name,
         unit=figures.unit,
@@ -259,11 +259,17 @@ def render_figures(name: str, figures: Figures) -> ToolFinding:
     )
 
 
-def render_trend(figures: Figures) -> str:
-    """A container that was killed and is calm again was not "stable" over the whole span."""
+def render_trend(figures: Figures, pods: int) -> str:
+    """
+    The word is of the newest life alone.
+
+    A container that was killed and is calm again was not "stable" over the whole span; nor are all pods that
+    run side by side because one of them is.
+    """
     if figures.trend in (None, "unknown"):
         return ""
-    return f", {figures.trend} since its last start" if figures.lives > 1 else f", {figures.trend}"
+    whose = "" if figures.lives == 1 else " in its newest pod" if pods > 1 else " since its last start"
+    return f", {figures.trend}{whose}"
 
 
 def list_gaps(summary: ContainerSummary) -> tuple[str, ...]:
