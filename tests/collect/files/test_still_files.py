@@ -1,4 +1,4 @@
-"""Still files: what stands still with the CPU time of its row is not read, and who waits for a core is."""
+"""Still files: what stands still with the CPU time of its row is not read, and what moves without it is."""
 
 import os
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from nodescope.collect.files.still_files import StillFiles
 USAGE = Number(Metric("usage", "counter", "CPU time."))
 OTHER_USAGE = Number(Metric("other usage", "counter", "CPU time of the other version."))
 CURRENT = Number(Metric("current", "gauge", "Memory."))
-WAITED = Number(Metric("waited", "counter", "Time waited for a core."))
-LAYOUTS = (USAGE, OTHER_USAGE, CURRENT, WAITED)
+THROTTLED = Number(Metric("throttled", "counter", "Periods in which it was throttled."))
+LAYOUTS = (USAGE, OTHER_USAGE, CURRENT, THROTTLED)
 MAIN = Table("container", "container", ("container",), tuple(layout.metric for layout in LAYOUTS))
-SEEN = ("usage", "current", "waited")
+SEEN = ("usage", "current", "throttled")
 
 
 class Containers:
-    """Each has a CPU time, memory in use, and the time its tasks waited."""
+    """Each has a CPU time, memory in use, and how often it was throttled."""
 
     def __init__(self, folder: Path, count: int, reader: str) -> None:
         self.node = Node(folder)
@@ -39,13 +39,13 @@ class Containers:
         if reader == "native" and native is None:
             pytest.skip("the native reader was not built")
         self.grid = FileGrid(MAIN, LAYOUTS, NodeRoot(self.node.path, native=native), Descriptors(1000))
-        self.grid.still_files = StillFiles(MAIN, (USAGE, OTHER_USAGE), (WAITED,))
+        self.grid.still_files = StillFiles(MAIN, (USAGE, OTHER_USAGE), (THROTTLED,))
         self.numbers = [dict.fromkeys(SEEN, 0) for _ in range(count)]
         entities = tuple(Entity("container", (str(row),)) for row in range(count))
         for row, entity in enumerate(entities):
             for what in SEEN:
                 self.add(row, what, 0)
-            files = [(f"{row}/usage", USAGE), (f"{row}/current", CURRENT), (f"{row}/waited", WAITED)]
+            files = [(f"{row}/usage", USAGE), (f"{row}/current", CURRENT), (f"{row}/throttled", THROTTLED)]
             self.grid.add(entity, files)
         self.grid.arrange(entities)
 
@@ -77,12 +77,12 @@ def containers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Conta
     reader=st.sampled_from(["python", "native"]),
 )
 def test_who_runs_is_never_late(history: list[list[tuple[int, int]]], reader: str) -> None:
-    """forall histories in which nobody waits without running: every reading says what the files say."""
+    """forall histories in which nobody is throttled without running: every reading says what the files say."""
     with TemporaryDirectory() as folder:
         made = Containers(Path(folder), 4, reader)
         for tick in history:
             for row, more in tick:
-                made.add(row, "waited", more)
+                made.add(row, "throttled", more)
                 made.add(row, "usage", more)
                 made.add(row, "current", 1)
             assert made.read() == made.numbers
@@ -96,11 +96,11 @@ def test_memory_is_read_at_every_tick(containers: Containers) -> None:
         assert containers.read() == containers.numbers
 
 
-def test_waiting_from_rest_is_seen_within_five_ticks_and_from_then_on_at_once(containers: Containers) -> None:
-    """forall rows: a task that wants a core and gets none moves `waited` alone."""
+def test_what_moves_alone_is_seen_within_five_ticks_and_from_then_on_at_once(containers: Containers) -> None:
+    """forall rows: who has used more than his quota is throttled again and again, and does not run."""
     seen = []
     for _ in range(3 * TRUST_READINGS):
-        containers.add(3, "waited", 1)
+        containers.add(3, "throttled", 1)
         seen.append(containers.read() == containers.numbers)
     assert True in seen[:TRUST_READINGS]
     assert all(seen[TRUST_READINGS:])
@@ -122,22 +122,22 @@ def test_a_witness_that_cannot_be_read_spares_nothing(containers: Containers) ->
     containers.node.write("4/usage", "nothing\n")
     containers.read()
     for _ in range(3):
-        containers.add(4, "waited", 1)
-        assert containers.read()[4]["waited"] == containers.numbers[4]["waited"]
+        containers.add(4, "throttled", 1)
+        assert containers.read()[4]["throttled"] == containers.numbers[4]["throttled"]
 
 
 def test_settings_are_read_in_turns_and_have_few_descriptors(tmp_path: Path) -> None:
     """forall rows: read once in six readings, idle or not; the first reading has them all."""
     node, rows, period = Node(tmp_path), 12, 6
-    table = Table("container.limits", "container", ("container",), (CURRENT.metric, WAITED.metric))
+    table = Table("container.limits", "container", ("container",), (CURRENT.metric, THROTTLED.metric))
     descriptors = Descriptors(8 * rows)
-    grid = FileGrid(table, (CURRENT, WAITED), NodeRoot(node.path), descriptors, is_rare=True)
+    grid = FileGrid(table, (CURRENT, THROTTLED), NodeRoot(node.path), descriptors, is_rare=True)
     grid.seldom = {id(CURRENT): period}
     entities = tuple(Entity("container", (str(row),)) for row in range(rows))
     for row, entity in enumerate(entities):
-        for what in ("current", "waited"):
+        for what in ("current", "throttled"):
             node.write(f"{row}/{what}", "1\n")
-        grid.add(entity, [(f"{row}/current", CURRENT), (f"{row}/waited", WAITED)])
+        grid.add(entity, [(f"{row}/current", CURRENT), (f"{row}/throttled", THROTTLED)])
     # Both files of each row, until a quarter is taken; then only the other one.
     quarter = 8 * rows // SELDOM_SHARE
     assert descriptors.pinned == quarter + (rows - quarter // 2)
@@ -146,7 +146,7 @@ def test_settings_are_read_in_turns_and_have_few_descriptors(tmp_path: Path) -> 
     assert grid.matrix().tolist() == [[1.0, 1.0]] * rows
     for row in range(rows):
         node.write(f"{row}/current", "2\n")
-        node.write(f"{row}/waited", "2\n")
+        node.write(f"{row}/throttled", "2\n")
     known = []
     for _ in range(period):
         grid.read()

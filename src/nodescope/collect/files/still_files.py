@@ -2,14 +2,10 @@
 Still files: files of a row that stand still while another of the same row does.
 
 A container that used no CPU time since the last tick has the same user and
-system time, was not throttled anew, and nobody in it waited for a core, but
-for two cases, in which the figures move without it:
-
-- A task that wants a core and gets none for a whole second uses no time. So a
-  file is left out only if it had not changed at the reading before, either: who
-  waits is read at every tick, from the second tick of waiting on.
-- The first tick of such waiting, after idleness, may be seen late. So every row is
-  read at least every fifth time.
+system time. It was not throttled anew either, but for one case: who has used more
+than his quota may stay throttled for a second and longer, period by period,
+without running. So a file is left out only if it had not changed at the reading
+before, and every row is read at least every fifth time.
 
 The witness (CPU time) is read first: work between the two readings moves it at
 the next tick.

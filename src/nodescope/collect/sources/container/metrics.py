@@ -150,7 +150,7 @@ FILES = (
     FileRow(MAIN, V2, "memory.current", number),
     FileRow(MAIN, V2, "memory.events", KeyValues, PARENT),
     # Some task always waits for a core; on most nodes memory and disks seldom make one wait.
-    FileRow(MAIN, V2, "cpu.pressure", pressure, role=STILL),
+    FileRow(MAIN, V2, "cpu.pressure", pressure),
     FileRow(MAIN, V2, "memory.pressure", pressure, PARENT),
     FileRow(MAIN, V2, "io.pressure", pressure, PARENT),
     FileRow(MAIN, V2, "io.stat", PairSums, PARENT),
