@@ -55,9 +55,10 @@ FILES_LEAST = 10
 SOURCES_MOST = 12
 ROUNDS_MOST = 8
 OUTPUT_BYTES = 512 * 2**20
-# Of a day's file: a day of 40 containers, a third of a day of 100. Its rows are in order of series: a
-# question about one hour reads as much of each metric as the file has (docs/decisions/0829).
-DAY_ROWS = 65_000_000
+# Of a day's file: a day of 30 containers, four to eight hours of 100. Its rows are in order of series: a
+# question about one hour reads as much of each metric as the file has (docs/decisions/0829), and a page
+# of more hours holds fewer series that share their times (docs/decisions/0108).
+DAY_ROWS = 52_000_000
 
 
 Batch = tuple[Path, ...]

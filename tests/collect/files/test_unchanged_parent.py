@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from nodescope.collect.files.batch import FileGrid
 from nodescope.collect.files.layout import GridLayout, KeyValues, Number, PairSums
 from nodescope.collect.files.native import load_native
 from nodescope.collect.files.roots import Descriptors, NodeRoot
-from nodescope.collect.files.unchanged_parent import TRUST_READINGS, TRUST_SUMS_READINGS, list_cells
+from nodescope.collect.files.unchanged_parent import TRUST_READINGS, TRUST_SUMS_READINGS
 
 KILLS = KeyValues({"oom_kill": Metric("kills", "counter", "Kills.")})
 CURRENT = Number(Metric("current", "gauge", "Memory."))
@@ -138,14 +137,6 @@ def test_children_of_a_parent_that_adds_up_are_asked_less_often(tmp_path: Path) 
     # The parent each time; its children when it is not believed, and at the first of these readings.
     assert len(asked) == 2 * TRUST_SUMS_READINGS + 2 * 2
     grid.close()
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=8))
-def test_the_cells_of_many_spans_are_those_of_each(pairs: list[tuple[int, int]]) -> None:
-    spans = np.array([(first, first + width) for first, width in pairs], dtype=np.intp).reshape(-1, 2)
-    assert list_cells(spans).tolist() == [
-        cell for first, stop in spans.tolist() for cell in range(first, stop)
-    ]
 
 
 def test_what_a_parent_does_not_count_is_late_by_four_readings_at_most(tree: Tree) -> None:

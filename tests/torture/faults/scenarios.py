@@ -23,7 +23,7 @@ from tests.support import TurnableClock
 from nodescope.keep import convert
 from nodescope.keep.archive_clock import ClockReading
 from nodescope.keep.archiver import ArchivePlan, Archiver
-from nodescope.keep.consolidator import Consolidator
+from nodescope.keep.consolidator import DAY_ROWS, Consolidator
 from nodescope.keep.copy.copier import Copier
 from nodescope.keep.copy.object_store import open_store
 from nodescope.keep.disk import Disk
@@ -104,6 +104,8 @@ class Scenario:
     """Of these, what no reader has until a flipped bit is turned back."""
     is_resident: bool = True
     """It goes on after a fault, until it is told to stop."""
+    day_rows: int = DAY_ROWS
+    """A day with more rows becomes several files; where they are cut depends on what a fault left."""
 
 
 def write_ticks(folder: DataFolder, numbers: Iterable[int], segment: int, run: str = "run1") -> Path:
@@ -268,6 +270,9 @@ def run_copier(root: Path, promise: Promise) -> None:
             build_housekeeping(root, copies=True).run_pass(everything=True)
 
 
+# Its four hours have 239 rows together: three files.
+LARGE_DAY_ROWS = 80
+
 SCENARIOS = {
     "agent": Scenario(build_agent, run_agent, frozenset([*AGENT_TICKS, *LEFT_TICKS]), frozenset(AGENT_TICKS)),
     "first start": Scenario(build_first, run_agent, frozenset(AGENT_TICKS), frozenset(AGENT_TICKS)),
@@ -277,6 +282,13 @@ SCENARIOS = {
         run_consolidator,
         frozenset(CONSOLIDATOR_TICKS),
         hidden=frozenset(HIDDEN_TICKS),
+    ),
+    "large day": Scenario(
+        build_consolidator,
+        run_consolidator,
+        frozenset(CONSOLIDATOR_TICKS),
+        hidden=frozenset(HIDDEN_TICKS),
+        day_rows=LARGE_DAY_ROWS,
     ),
     "copier": Scenario(build_copier, run_copier, frozenset(CONSOLIDATOR_TICKS)),
 }

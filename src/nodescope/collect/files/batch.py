@@ -13,7 +13,7 @@ large, failed. What could not be read is NaN.
 import errno
 import os
 from array import array
-from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from sys import intern
 from types import MappingProxyType
@@ -27,11 +27,12 @@ from nodescope.base.entity import Entity
 from nodescope.base.errors import ParseError
 from nodescope.base.text import clean_text
 from nodescope.collect.files.fit import fit
-from nodescope.collect.files.idle_rows import IdleRows
+from nodescope.collect.files.idle_rows import IdleRows, Mask
 from nodescope.collect.files.layout import NAN, DeviceRows, GridLayout, Parser, plan_rows
 from nodescope.collect.files.native import Native, NativeGrid
 from nodescope.collect.files.roots import FILE_BYTES, Descriptors, NodeRoot
-from nodescope.collect.files.unchanged_parent import Turn, UnchangedParents, WatchedFile
+from nodescope.collect.files.still_files import StillFiles
+from nodescope.collect.files.unchanged_parent import Numbers, UnchangedParents, WatchedFile
 from nodescope.collect.run.guard import run_guarded
 
 # ENODEV is what a descriptor of a removed cgroup answers, ESRCH one of a dead
@@ -183,6 +184,9 @@ class FileGrid:
         self._entries: list[GridEntry] = []
         self._firsts = np.empty(0, dtype=np.int64)
         """Of every entry: the first cell of its row."""
+        self._row_of = self._firsts
+        self._slices: dict[int, slice] = {}
+        """Where the entries of a layout are, by its id."""
         self._program: Program = []
         """The same for the plain reader, where it reads everything."""
         self._flat: Values = np.empty(0)
@@ -196,6 +200,11 @@ class FileGrid:
         self._parents = UnchangedParents(table.name, root, descriptors)
         self.idle_rows: IdleRows | None = None
         """Tells which rows need not be read, where another grid can."""
+        self.still_files: StillFiles | None = None
+        """Tells which files of a row need not be read, where others of the same row can."""
+        self.seldom: Mapping[int, int] = {}
+        """Layouts, by id, whose files are read only every so many readings: what is set and not measured."""
+        self._reads_all = True
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -229,8 +238,10 @@ class FileGrid:
 
     def _open(self, path: str, layout: GridLayout, parent: str) -> GridEntry:
         # Below a parent that stands still a file is read every fifth tick, or more seldom.
-        is_rare = self._is_rare or bool(parent)
-        descriptor = self._descriptors.keep(self.table.name, self._root.open(path), is_rare=is_rare)
+        is_rare, is_seldom = self._is_rare or bool(parent), id(layout) in self.seldom
+        descriptor = self._descriptors.keep(
+            self.table.name, self._root.open(path), is_rare=is_rare, is_seldom=is_seldom
+        )
         folder, _, name = path.rpartition("/")
         return GridEntry(descriptor, intern(folder), intern(name), layout, parent)
 
@@ -255,10 +266,7 @@ class FileGrid:
         self._place()
         starts = np.array([self._spans[id(entry.layout)][0] for entry in self._entries], dtype=np.int64)
         cells = self._firsts + starts
-        self._parents.arrange(
-            WatchedFile(entry.parent, entry.layout, cell, cell + len(entry.layout.metrics))
-            for entry, cell in zip(self._entries, map(int, cells))
-        )
+        self._parents.arrange(WatchedFile(entry.parent, entry.layout) for entry in self._entries)
         if self._native:
             descriptors = np.array([entry.descriptor for entry in self._entries], dtype=np.int32)
             self._native.arrange_columns(descriptors, [entry.layout for entry in self._entries], cells)
@@ -280,6 +288,9 @@ class FileGrid:
         for layout in order:
             joined.extend(firsts[layout])
         self._firsts = np.array(joined, dtype=np.int64)
+        self._row_of = self._firsts // self.width
+        ends = np.cumsum([len(entries[layout]) for layout in order]).tolist()
+        self._slices = {layout: slice(end - len(entries[layout]), end) for layout, end in zip(order, ends)}
 
     def _step(self, number: int) -> Step:
         """What the plain reader does with one file."""
@@ -289,12 +300,19 @@ class FileGrid:
         return entry.descriptor, entry.path, entry.layout.read_bytes, parse, first + start, first + stop
 
     def read(self) -> None:
-        turn = self._parents.next_turn() or self._pass_over_idle()
-        values, faults = (
-            self._read_natively(self._native, turn) if self._native else self._read_all_plainly(turn)
-        )
-        if turn:
-            values[turn.kept_cells] = self._flat[turn.kept_cells]
+        wanted = self._choose()
+        values, faults = self._begin(wanted is None), []
+        if wanted is not None and self.still_files:
+            # Those that tell whether the others stand still come first.
+            first = self.still_files.pick_witnesses(wanted, self._slices)
+            faults += self._read_files(values, np.flatnonzero(first))
+            before = self._flat.reshape(-1, self.width)
+            self.still_files.leave_out(
+                wanted, self._slices, self._row_of, before, values.reshape(-1, self.width)
+            )
+        faults += self._read_files(values, None if wanted is None else np.flatnonzero(wanted))
+        if self.still_files:
+            self.still_files.note(self._flat.reshape(-1, self.width), values.reshape(-1, self.width))
         if faults:
             self.read_all_next()
         # A file that could not be opened stays a fault as long as its row.
@@ -302,35 +320,51 @@ class FileGrid:
 
     def read_all_next(self) -> None:
         """Whatever parents and other grids say: every file is read by the next reading."""
-        self._parents.doubt()
-        if self.idle_rows:
-            self.idle_rows.doubt()
+        self._reads_all = True
 
-    def _pass_over_idle(self) -> Turn | None:
+    def _choose(self) -> Mask | None:
+        """Which files must be read now; None when it is everything, and nothing is kept."""
+        turn = self._parents.next_turn()
         idle = self.idle_rows.find(self._entities) if self.idle_rows else None
+        reads_all, self._reads_all = self._reads_all, False
         # A set that was arranged anew has nothing to keep.
-        if idle is None or not len(self._flat):
+        if reads_all or not len(self._flat):
             return None
-        files = np.flatnonzero(~idle[self._firsts // self.width])
-        return Turn(files, np.flatnonzero(np.repeat(idle, self.width)))
+        if turn is None and idle is None and not self.seldom and not self.still_files:
+            return None
+        wanted = np.ones(len(self._entries), dtype=np.bool_) if turn is None else turn.copy()
+        if idle is not None:
+            wanted &= ~idle[self._row_of]
+        for layout, period in self.seldom.items():
+            place = self._slices.get(layout, slice(0))
+            # Rows in turn, so that no reading has much more to do than the others; idle ones like the others.
+            wanted[place] = (self._row_of[place] + self.readings) % period == 0
+        return wanted
 
-    def _read_natively(self, native: NativeGrid, turn: Turn | None) -> tuple[Values, list[FileFault]]:
-        values, unread = native.read(len(self._entities) * self.width, turn and turn.files)
-        faults = []
-        for number, code in unread:
+    def _begin(self, is_whole: bool) -> Values:
+        """Cells before a reading: what a file said that is not read again stays true."""
+        if not is_whole:
+            return self._flat.copy()
+        values = np.empty(len(self._entities) * self.width)
+        values.fill(NAN)
+        return values
+
+    def _read_files(self, values: Values, files: Numbers | None) -> list[FileFault]:
+        """Into their cells: all files, or those of these numbers. A cell that could not be read is NaN."""
+        if not self._native:
+            program = self._program if files is None else [self._program[number] for number in files.tolist()]
+            return self._read_plainly(program, values)
+        faults, undecided = [], []
+        for number, code in self._native.read_into(values, files):
+            step = self._step(number)
             if code > 0:
-                row = int(self._firsts[number]) // self.width
-                faults.append(self._note(self._entries[number].path, OSError(code, os.strerror(code)), row))
-        undecided = [self._step(number) for number, code in unread if code < 0]
-        return values, faults + self._read_plainly(undecided, values)
+                values[step[4] : step[5]] = NAN
+                faults.append(self._note(step[1], OSError(code, os.strerror(code)), step[4] // self.width))
+            else:
+                undecided.append(step)
+        return faults + self._read_plainly(undecided, values)
 
-    def _read_all_plainly(self, turn: Turn | None) -> tuple[Values, list[FileFault]]:
-        flat = [NAN] * (len(self._entities) * self.width)
-        program = [self._program[number] for number in turn.files.tolist()] if turn else self._program
-        faults = self._read_plainly(program, flat)
-        return np.array(flat, dtype=np.float64), faults
-
-    def _read_plainly(self, program: Program, cells: MutableSequence[float] | Values) -> list[FileFault]:
+    def _read_plainly(self, program: Program, cells: Values) -> list[FileFault]:
         """The reference reader: every file of a program into its cells."""
         faults = []
         pread = os.pread
@@ -341,6 +375,7 @@ class FileGrid:
                     data = read_again(descriptor, data, size)
                 cells[start:stop] = parse(data)
             except (OSError, ParseError) as error:
+                cells[start:stop] = NAN
                 faults.append(self._note(path, error, start // self.width))
         return faults
 

@@ -52,11 +52,6 @@ class IdleRows:
         self._seen = 0
         """Readings of the other grid."""
         self._readings = 0
-        self._is_in_doubt = True
-
-    def doubt(self) -> None:
-        """Something could not be read: every row is read at the next reading."""
-        self._is_in_doubt = True
 
     def find(self, entities: tuple[Entity, ...]) -> Mask | None:
         """True for rows that are as they were at the last reading; None when all must be read."""
@@ -67,18 +62,19 @@ class IdleRows:
         before, self._before = self._before, self._grid.matrix()
         known, self._entities = self._entities, entities
         self._readings += 1
-        doubted, self._is_in_doubt = self._is_in_doubt, False
-        if doubted or known is not entities:
+        if known is not entities:
             return None
-        idle = self._compare(before, self._before)
+        idle = find_same(self._groups, before, self._before)
         idle[self._readings % TRUST_READINGS :: TRUST_READINGS] = False
         return idle if idle.any() else None
 
-    def _compare(self, before: Values, now: Values) -> Mask:
-        idle: Mask = np.ones(len(now), dtype=np.bool_)
-        for columns in self._groups:
-            was, has = before[:, columns], now[:, columns]
-            # What is not a number is not equal to itself: a row needs one that is.
-            same = was == has
-            idle &= same.any(axis=1) & (same | (np.isnan(was) & np.isnan(has))).all(axis=1)
-        return idle
+
+def find_same(groups: Sequence[Sequence[int]], before: Values, now: Values) -> Mask:
+    """Rows that have the same numbers as before in each of these groups of columns, and at least one in each."""
+    alike: Mask = np.ones(len(now), dtype=np.bool_)
+    for columns in groups:
+        was, has = before[:, columns], now[:, columns]
+        # What is not a number is not equal to itself: a row needs one that is.
+        same = was == has
+        alike &= same.any(axis=1) & (same | (np.isnan(was) & np.isnan(has))).all(axis=1)
+    return alike

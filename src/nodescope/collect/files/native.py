@@ -149,20 +149,24 @@ class NativeGrid:
         self._program["cell"] = np.arange(len(descriptors)) * width
         self._status = np.zeros(len(descriptors), dtype=np.int32)
 
-    def read(self, cells: int, files: NDArray[np.intp] | None = None) -> tuple[Any, list[tuple[int, int]]]:
-        """
-        Fresh values, and (number, errno) of the files not read; -1 where the plain reader must decide.
-
-        All files, or those of these numbers.
-        """
+    def read(self, cells: int) -> tuple[Any, list[tuple[int, int]]]:
+        """Fresh values of all files, and what `read_into` says of them."""
         # Not np.full, which takes twice as long for a few cells.
         values = np.empty(cells)
         values.fill(NAN)
+        return values, self.read_into(values)
+
+    def read_into(self, values: Any, files: NDArray[np.intp] | None = None) -> list[tuple[int, int]]:
+        """
+        (number, errno) of the files not read; -1 where the plain reader must decide. Their cells are not touched, or NaN.
+
+        All files, or those of these numbers.
+        """
         program = self._program if files is None else self._program[files]
         status = self._status[: len(program)]
         failed = self._native.read_grid(self._layouts, program, values, status)
         if not failed:
-            return values, []
+            return []
         places = np.flatnonzero(status)
         numbers = places if files is None else files[places]
-        return values, list(zip(numbers.tolist(), status[places].tolist()))
+        return list(zip(numbers.tolist(), status[places].tolist()))

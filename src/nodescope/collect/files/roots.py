@@ -25,6 +25,8 @@ from nodescope.collect.files.native import Native, Pidlist
 FILE_BYTES = 4 * 2**20
 # One descriptor in so many is not for files that are read every few ticks.
 RARE_SPARE = 6
+# Files that are read twice a minute may have one in so many.
+SELDOM_SHARE = 4
 
 
 class NodeRoot:
@@ -171,8 +173,8 @@ class Descriptors:
     A fixed set is pinned, first come first served (sources ask in the order
     of their value); the rest is opened and closed at each reading. An LRU
     under a cyclic scan would miss every time. Files that are not read at every
-    tick leave a sixth to those that are: on a node of 1,000 containers nothing
-    is opened second by second.
+    tick leave a sixth to those that are, and those that are read twice a minute
+    three quarters: on a node of 1,000 containers nothing is opened second by second.
     """
 
     def __init__(self, limit: int) -> None:
@@ -191,9 +193,15 @@ class Descriptors:
         """How many may be open when one more that is not read at every tick asks."""
         return self.limit - self.limit // RARE_SPARE
 
-    def take(self, table: str, *, is_rare: bool = False) -> bool:
+    @property
+    def seldom_limit(self) -> int:
+        """The same for one that is read twice a minute."""
+        return self.limit // SELDOM_SHARE
+
+    def take(self, table: str, *, is_rare: bool = False, is_seldom: bool = False) -> bool:
         """Whether one more file of this table may stay open."""
-        may_stay = self.pinned < (self.rare_limit if is_rare else self.limit)
+        limit = self.seldom_limit if is_seldom else self.rare_limit if is_rare else self.limit
+        may_stay = self.pinned < limit
         (self.kept if may_stay else self.reopened)[table] += 1
         return may_stay
 
@@ -201,9 +209,9 @@ class Descriptors:
         """A file is no longer read."""
         (self.kept if kept else self.reopened)[table] -= 1
 
-    def keep(self, table: str, descriptor: int, *, is_rare: bool = False) -> int:
+    def keep(self, table: str, descriptor: int, *, is_rare: bool = False, is_seldom: bool = False) -> int:
         """A descriptor that may stay open, or -1: then it is closed, and its file opened for each reading."""
-        if self.take(table, is_rare=is_rare):
+        if self.take(table, is_rare=is_rare, is_seldom=is_seldom):
             return descriptor
         os.close(descriptor)
         return -1

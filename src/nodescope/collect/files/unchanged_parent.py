@@ -30,26 +30,18 @@ from nodescope.collect.files.roots import Descriptors, NodeRoot, read_whole
 # The children of an unchanged parent are read themselves at least every so many readings.
 TRUST_READINGS = 5
 TRUST_SUMS_READINGS = 30
-# What is to be read, by which parents have changed: 1,000 containers take 100 KB for each.
+# What is to be read, by which parents have changed: 1,000 containers take 10 KB for each.
 TURNS_MOST = 64
 
 Numbers = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 
 class WatchedFile(NamedTuple):
-    """One file of a program: its parent (empty where it has none), and its cells."""
+    """One file of a program, and its parent (empty where it has none)."""
 
     parent: str
     layout: GridLayout
-    start: int
-    stop: int
-
-
-class Turn(NamedTuple):
-    """What one reading does: files to read by number, and cells that stay as they are."""
-
-    files: Numbers
-    kept_cells: Numbers
 
 
 class UnchangedParents:
@@ -62,30 +54,25 @@ class UnchangedParents:
         self._open: dict[str, int] = {}
         """Descriptors of the parents, by path."""
         self._reader: ParentReader | None = None
-        # Of every file: the number of its parent, and its cells. Not as objects: there may be 100,000.
+        # Of every file the number of its parent. Not as objects: there may be 100,000.
         self._numbers: dict[str, int] = {}
         self._parents: Numbers = np.empty(0, dtype=np.intp)
-        self._cells: Numbers = np.empty((0, 2), dtype=np.intp)
-        self._turns: dict[bytes, Turn] = {}
+        self._turns: dict[bytes, Mask] = {}
         self._periods: Numbers = np.empty(0, dtype=np.intp)
         """Of every open parent: how often its children are read at the least."""
         self._readings = 0
-        self._is_in_doubt = True
 
     def arrange(self, files: Iterable[WatchedFile]) -> None:
-        """The program changed: all of it is read once."""
+        """The program changed."""
         self._numbers = {}
         layouts: dict[str, GridLayout] = {}
-        numbers, cells = array("q"), array("q")
+        numbers = array("q")
         for file in files:
             numbers.append(self._numbers.setdefault(file.parent, len(self._numbers)))
-            cells.extend((file.start, file.stop))
             if file.parent:
                 layouts[file.parent] = file.layout
         self._parents = np.array(numbers, dtype=np.intp)
-        self._cells = np.array(cells, dtype=np.intp).reshape(-1, 2)
         self._turns.clear()
-        self._is_in_doubt = True
         known = self._open.keys()
         if known != layouts.keys():
             for path in known - layouts.keys():
@@ -112,20 +99,15 @@ class UnchangedParents:
         os.close(self._open.pop(path))
         self._descriptors.give_back(self._table)
 
-    def doubt(self) -> None:
-        """Something could not be read: every file is read at the next reading."""
-        self._is_in_doubt = True
-
-    def next_turn(self) -> Turn | None:
-        """What must be read now; None when it is everything."""
+    def next_turn(self) -> Mask | None:
+        """Of every file whether it must be read now; None when it is everything."""
         if self._reader is None:
             return None
         quiet = self._reader.find_unchanged()
         # One in turn counts as changed, so that no reading has much more to do than the others.
         self._readings += 1
         quiet[(self._readings + np.arange(len(quiet))) % self._periods == 0] = False
-        doubted, self._is_in_doubt = self._is_in_doubt, False
-        if doubted or not quiet.any():
+        if not quiet.any():
             return None
         key = quiet.tobytes()
         if key not in self._turns:
@@ -135,19 +117,11 @@ class UnchangedParents:
             self._turns[key] = self._plan({paths[number] for number in np.flatnonzero(quiet)})
         return self._turns[key]
 
-    def _plan(self, quiet: set[str]) -> Turn:
-        is_quiet = np.isin(self._parents, [self._numbers[path] for path in quiet])
-        return Turn(np.flatnonzero(~is_quiet), list_cells(self._cells[is_quiet]))
+    def _plan(self, quiet: set[str]) -> Mask:
+        return np.isin(self._parents, [self._numbers[path] for path in quiet], invert=True)
 
     def close(self) -> None:
         self.arrange(())
-
-
-def list_cells(spans: Numbers) -> Numbers:
-    """All numbers of all spans (first, behind the last): there may be 20,000, and a busy node has new ones each tick."""
-    widths = spans[:, 1] - spans[:, 0]
-    before = np.cumsum(widths) - widths
-    return np.repeat(spans[:, 0] - before, widths) + np.arange(int(widths.sum()))
 
 
 def find_period(layout: GridLayout) -> int:

@@ -48,6 +48,12 @@ INFO = Info(
 PARENT = "parent"
 # All OOM kills of the node; v1 counts those of a cgroup in no other.
 KILLS = "proc/vmstat"
+# Tells whether a container has done anything since it was last read.
+WITNESS = "witness"
+# Stands still while the container does nothing.
+STILL = "still"
+# Is set, and not measured.
+SETTING = "setting"
 
 Columns = dict[str, Metric]
 """By the key inside the file; a file with a single number has the empty key."""
@@ -64,6 +70,8 @@ class CgroupFile:
     """Not read for a container that is in one of these hierarchies, too: they hold the same."""
     unchanged_with: str = ""
     """The file that stands still when this one does: PARENT, or another file of the node."""
+    role: str = ""
+    """WITNESS, STILL or SETTING; empty for a file that is read with its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +84,13 @@ class FileRow:
     layout: Callable[[Columns], GridLayout]
     unchanged_with: str = ""
     unless: tuple[str, ...] = ()
+    role: str = ""
 
     def build(self, ticks_per_second: int) -> list[CgroupFile]:
         columns = self._columns(ticks_per_second)
         unless = frozenset(self.unless)
         return [
-            CgroupFile(hierarchy, self.name, self.layout(columns), unless, self.unchanged_with)
+            CgroupFile(hierarchy, self.name, self.layout(columns), unless, self.unchanged_with, self.role)
             for hierarchy in self.hierarchies
         ]
 
@@ -130,14 +139,14 @@ ACCOUNTS = ("cpuacct", "cpu,cpuacct")
 QUOTAS = ("cpu", "cpu,cpuacct")
 LONG_STAT = partial(KeyValues, read_bytes=4096)
 FILES = (
-    FileRow(MAIN, ACCOUNTS, "cpuacct.usage", number),
-    FileRow(MAIN, ACCOUNTS, "cpuacct.stat", KeyValues),
-    FileRow(MAIN, QUOTAS, "cpu.stat", KeyValues),
+    FileRow(MAIN, ACCOUNTS, "cpuacct.usage", number, role=WITNESS),
+    FileRow(MAIN, ACCOUNTS, "cpuacct.stat", KeyValues, role=STILL),
+    FileRow(MAIN, QUOTAS, "cpu.stat", KeyValues, role=STILL),
     FileRow(MAIN, MEMORY, "memory.usage_in_bytes", number),
     FileRow(MAIN, MEMORY, "memory.oom_control", KeyValues, KILLS),
     FileRow(MAIN, BLKIO, "blkio.throttle.io_service_bytes_recursive", operations, PARENT),
     FileRow(MAIN, BLKIO, "blkio.throttle.io_serviced_recursive", operations, PARENT),
-    FileRow(MAIN, V2, "cpu.stat", partial(KeyValues, read_bytes=1024), unless=ACCOUNTS),
+    FileRow(MAIN, V2, "cpu.stat", partial(KeyValues, read_bytes=1024), unless=ACCOUNTS, role=WITNESS),
     FileRow(MAIN, V2, "memory.current", number),
     FileRow(MAIN, V2, "memory.events", KeyValues, PARENT),
     # Some task always waits for a core; on most nodes memory and disks seldom make one wait.
@@ -147,19 +156,19 @@ FILES = (
     FileRow(MAIN, V2, "io.stat", PairSums, PARENT),
     FileRow(STAT, MEMORY, "memory.stat", LONG_STAT),
     FileRow(STAT, V2, "memory.stat", LONG_STAT),
-    FileRow(LIMITS, MEMORY, "memory.limit_in_bytes", limit),
+    FileRow(LIMITS, MEMORY, "memory.limit_in_bytes", limit, role=SETTING),
     FileRow(LIMITS, MEMORY, "memory.max_usage_in_bytes", number),
     FileRow(LIMITS, MEMORY, "memory.failcnt", number),
-    FileRow(LIMITS, QUOTAS, "cpu.cfs_quota_us", limit),
-    FileRow(LIMITS, QUOTAS, "cpu.cfs_period_us", number),
+    FileRow(LIMITS, QUOTAS, "cpu.cfs_quota_us", limit, role=SETTING),
+    FileRow(LIMITS, QUOTAS, "cpu.cfs_period_us", number, role=SETTING),
     FileRow(LIMITS, PIDS, "pids.current", number),
-    FileRow(LIMITS, PIDS, "pids.max", number),
-    FileRow(LIMITS, V2, "memory.max", number),
+    FileRow(LIMITS, PIDS, "pids.max", number, role=SETTING),
+    FileRow(LIMITS, V2, "memory.max", number, role=SETTING),
     FileRow(LIMITS, V2, "memory.peak", number),
     FileRow(LIMITS, V2, "memory.swap.current", number),
-    FileRow(LIMITS, V2, "cpu.max", fields),
+    FileRow(LIMITS, V2, "cpu.max", fields, role=SETTING),
     FileRow(LIMITS, V2, "pids.current", number),
-    FileRow(LIMITS, V2, "pids.max", number),
+    FileRow(LIMITS, V2, "pids.max", number, role=SETTING),
 )
 
 

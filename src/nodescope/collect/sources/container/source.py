@@ -38,6 +38,7 @@ from nodescope.collect.containers.standing import Standing, judge_path
 from nodescope.collect.files.batch import FileGrid, ReadSegment
 from nodescope.collect.files.fit import fit
 from nodescope.collect.files.idle_rows import IdleRows
+from nodescope.collect.files.still_files import StillFiles
 from nodescope.collect.run.source import Context, Tick
 from nodescope.collect.sources.container.births import Birth
 from nodescope.collect.sources.container.cgroup_tree import DEPTH, TENANT_FOLDERS, TENANTS_FOLDERS
@@ -53,15 +54,21 @@ from nodescope.collect.sources.container.facts import (
 )
 from nodescope.collect.sources.container.kubelet_root import list_roots
 from nodescope.collect.sources.container.metrics import (
+    LIMITS,
     MAIN,
     PARENT,
+    SETTING,
     STAT,
+    STILL,
+    WITNESS,
     CgroupFile,
     choose_files,
     make_table,
 )
 
 TIERS_BY_TABLE = {"container": 1, "container.memory_stat": 1, "container.limits": 5}
+# Limits are read with every sixth reading of their table: what was set is known within half a minute.
+SETTING_READINGS = 6
 OOM_KILLS = list_raw_names(FACTS["oom_kills"])[0]
 NOT_LOOKED_INTO = (
     f"has more than {TENANT_FOLDERS} cgroups below it, or deeper ones than {DEPTH}, "
@@ -142,10 +149,23 @@ class ContainerSource:
             )
         if not context.root.is_fixture:
             # Two moments of a node that were saved file by file show no idleness.
-            watched = (list_raw_names("cpu.stat.usage_usec"), list_raw_names("memory.current"))
-            self._grids[STAT].idle_rows = IdleRows(self._grids[MAIN], *watched)
+            self._spare_readings()
         self._glimpses = Glimpses(context.root, self._paths, self._files)
         self._pids = ContainerPids(context.root, context.descriptors)
+
+    def _spare_readings(self) -> None:
+        """Files of containers that do nothing, and files that only somebody's hand changes, are read less often."""
+        main, stat, limits = (self._grids[name] for name in (MAIN, STAT, LIMITS))
+        watched = (list_raw_names("cpu.stat.usage_usec"), list_raw_names("memory.current"))
+        for grid in (stat, limits):
+            grid.idle_rows = IdleRows(main, *watched)
+        roles = {
+            role: [file.layout for file in self._files[MAIN] if file.role == role]
+            for role in (WITNESS, STILL)
+        }
+        main.still_files = StillFiles(main.table, roles[WITNESS], roles[STILL])
+        settings = [file.layout for file in self._files[LIMITS] if file.role == SETTING]
+        limits.seldom = {id(layout): SETTING_READINGS for layout in settings}
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
         grids: list[tuple[ReadSegment, int]] = [
