@@ -7,11 +7,13 @@ import type { Model } from "./model";
 import { Spark } from "./spark";
 import { Trouble } from "./states";
 import { isDark, stroke } from "./theme";
-import { minute } from "./time";
-import type { ContainerJson, CountedJson } from "./types";
+import { duration, minute } from "./time";
+import type { ContainerJson, ContainersJson, CountedJson } from "./types";
 import { groupRows, type WorkloadRow } from "./workloads";
 
 const ROWS = 150;
+/** From this share on a range was recorded whole, but for rounding; the server's words have the same. */
+const WHOLE = 0.95;
 
 export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
@@ -35,7 +37,7 @@ export function ContainerList({ model }: { model: Model }) {
         <LabelFilter model={model} />
       </div>
       {value?.sentence && <p class="faint said-list">{spoken(value.sentence)}</p>}
-      {value && <p class="faint what-list">{words(value.metric)}: mean of the range{value.ranked_from > model.time.span.from + 60 ? ` from ${minute(value.ranked_from, view.utc)} on` : ""}</p>}
+      {value && <p class="faint what-list">{words(value.metric)}: mean of {meanOf(model, value)}</p>}
       {trouble && <Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.containers)} />}
       {value && rows.length === 0 && <NoRows model={model} />}
       <ul class="containers">
@@ -46,6 +48,13 @@ export function ContainerList({ model }: { model: Model }) {
       {value && value.total > Math.min(rows.length, ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} containers shown; filter to see the others</p>}
     </>
   );
+}
+
+/** What a mean is over: time in which nothing was recorded counts for nobody. */
+function meanOf(model: Model, value: ContainersJson): string {
+  const ranked = value.ranked_to - value.ranked_from;
+  if (value.recorded_seconds !== null && value.recorded_seconds < WHOLE * ranked) return `the ${duration(Math.round(value.recorded_seconds))} that were recorded`;
+  return `the range${value.ranked_from > model.time.span.from + 60 ? ` from ${minute(value.ranked_from, model.view.utc)} on` : ""}`;
 }
 
 function sorts(model: Model): string[] {
