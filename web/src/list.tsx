@@ -1,5 +1,7 @@
 /** The list of containers, the largest first, with its filters; a click chooses which are drawn. */
 
+import { useEffect } from "preact/hooks";
+
 import { colourKey } from "./colour";
 import { isEvent, limitAt, type FindingRow } from "./findings";
 import { brief, exact, plain, quantity, shorten, spoken, words } from "./format";
@@ -14,9 +16,12 @@ import { groupRows, type WorkloadRow } from "./workloads";
 const ROWS = 150;
 /** From this share on a range was recorded whole, but for rounding; the server's words have the same. */
 const WHOLE = 0.95;
+/** From this share of its limit on a row says so. */
+const NEAR_LIMIT = 0.9;
 
 export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
+  useChosenRow(view.incident, model.data.containers.value !== null);
   const { value, trouble } = model.data.containers;
   const rows = value?.containers ?? [];
   return (
@@ -48,6 +53,18 @@ export function ContainerList({ model }: { model: Model }) {
       {value && value.total > Math.min(rows.length, ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} containers shown; filter to see the others</p>}
     </>
   );
+}
+
+/** Whom a card chose is seen in the list, too, wherever it stands; a click on a row moves nothing. */
+function useChosenRow(incident: string, isListed: boolean): void {
+  useEffect(() => {
+    if (!incident || !isListed) return;
+    const row = document.querySelector<HTMLElement>(".side .row.chosen");
+    const side = row?.closest<HTMLElement>(".side");
+    if (!row || !side) return;
+    const [inner, outer] = [row.getBoundingClientRect(), side.getBoundingClientRect()];
+    if (inner.top < outer.top || inner.bottom > outer.bottom) side.scrollTop += inner.top - outer.top - outer.height / 2;
+  }, [incident, isListed]);
 }
 
 /** What a mean is over: time in which nothing was recorded counts for nobody. */
@@ -146,6 +163,7 @@ function noteOf(model: Model, row: ContainerJson): Note | null {
   if (row.kills) parts.push(row.state === "oom_killed" ? "OOM killed" : "OOM killed, runs again");
   if (row.kills > 1) parts.push(`${row.kills} kills`);
   if (row.restarts) parts.push(`${row.restarts} restart${row.restarts === 1 ? "" : "s"}`);
+  if (row.state === "running" && row.limit && row.last !== null && row.last >= NEAR_LIMIT * row.limit) parts.push(`${quantity(row.last / row.limit, "ratio")} of its limit`);
   if (row.state === "exited") parts.push(`ended ${minute(row.last_seen, utc)}`);
   const found = model.panels.findings.find((one: FindingRow) => one.name === row.name && one.node === row.node && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);
   const reaches = found ? limitAt(found.finding) : null;
