@@ -60,10 +60,10 @@ function useChosenRow(incident: string, isListed: boolean): void {
   useEffect(() => {
     if (!incident || !isListed) return;
     const row = document.querySelector<HTMLElement>(".side .row.chosen");
-    const side = row?.closest<HTMLElement>(".side");
-    if (!row || !side) return;
-    const [inner, outer] = [row.getBoundingClientRect(), side.getBoundingClientRect()];
-    if (inner.top < outer.top || inner.bottom > outer.bottom) side.scrollTop += inner.top - outer.top - outer.height / 2;
+    const list = row?.closest<HTMLElement>(".containers");
+    if (!row || !list) return;
+    const [inner, outer] = [row.getBoundingClientRect(), list.getBoundingClientRect()];
+    if (inner.top < outer.top || inner.bottom > outer.bottom) list.scrollTop += inner.top - outer.top - outer.height / 2;
   }, [incident, isListed]);
 }
 
