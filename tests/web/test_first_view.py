@@ -21,7 +21,9 @@ def test_an_archive_opens_on_its_worst_incident(view: Watched) -> None:
     view.picture("incident")
     # Whom it is about is seen in the list, however far down it stands; no card is drawn without its frame.
     expect(page.locator(".side .row.chosen")).to_be_in_viewport()
-    frames = page.locator(".card").evaluate_all("all => all.map((one) => getComputedStyle(one).borderLeftWidth)")
+    frames = page.locator(".card").evaluate_all(
+        "all => all.map((one) => getComputedStyle(one).borderLeftWidth)"
+    )
     assert set(frames) == {"3px"}
     # The next card is one click away, and back is one key.
     before = view.words()["incident"]

@@ -157,8 +157,8 @@ def bound_share(line: QueryLine) -> QueryLine:
     second of waiting may seem to have had 1.7 of them.
     """
     points = line.points
-    bounded = (np.minimum(one, 1.0) for one in (points.minimum, points.mean, points.maximum))
-    return replace(line, points=Points(points.time_ms, *bounded, points.count))
+    low, mean, high = (np.minimum(one, 1.0) for one in (points.minimum, points.mean, points.maximum))
+    return replace(line, points=replace(points, minimum=low, mean=mean, maximum=high))
 
 
 def whole_range(catalog: Catalog, tail: LiveTail | None) -> tuple[int, int]:

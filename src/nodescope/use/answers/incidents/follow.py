@@ -7,6 +7,7 @@ where a part of a long span does.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def follow_loop(table: NodeTable, row: int, one: Incident, cause: Change) -> Inc
     starts = [at for at in list_restarts(table.rows[row].lives) if one.from_ms <= at <= end_ms]
     if len(starts) <= (cause.after or 0):
         return one
-    longest_ms = max(np.diff(starts))
+    longest_ms = max(after - before for before, after in pairwise(starts))
     is_over = end_ms - starts[-1] > 2 * longest_ms
     to_ms = starts[-1] if is_over else end_ms
     counted = replace(cause, after=float(len(starts)), to_ms=to_ms)
