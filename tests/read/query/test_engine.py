@@ -294,9 +294,8 @@ def test_an_unknown_column_is_ignored(engine: Engine, folder: DataFolder) -> Non
 
 def test_nobody_waits_for_more_than_all_of_the_time() -> None:
     """A file that is read late has more waiting than its second has time; a share ends at 1, a hole stays one."""
-    points = Points(
-        np.arange(3) * 1000, *(np.array([0.2, 1.7, np.nan]) for _ in range(3)), np.array([1, 1, 0])
-    )
+    waited = np.array([0.2, 1.7, np.nan])
+    points = Points(np.arange(3) * 1000, waited, waited, waited, np.array([1, 1, 0]))
     bounded = bound_share(QueryLine(Subject(()), points)).points
     for values in (bounded.minimum, bounded.mean, bounded.maximum):
         np.testing.assert_array_equal(values, [0.2, 1.0, np.nan])
