@@ -13,7 +13,13 @@ from tests.use.viewer.archives import END_MS, write_demo
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.time_range import TimeRange
-from nodescope.use.answers.recorded import Recorded, join_stretches, make_recorded, record_whole, split_ticks
+from nodescope.use.answers.ranked.recorded import (
+    Recorded,
+    join_stretches,
+    make_recorded,
+    record_whole,
+    split_ticks,
+)
 
 SECONDS = 1000
 # What a span of six hours of an agent of twenty minutes is divided by, in DuckDB: seconds with a sample.

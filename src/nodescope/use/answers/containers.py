@@ -16,7 +16,7 @@ from nodescope.base.text import clean_text, nearest_name
 from nodescope.base.time_range import TimeRange
 from nodescope.base.workload import Workload
 from nodescope.read.series_name import Subject, id_of, name_of, scope_of, workload_of
-from nodescope.use.answers.recorded import Recorded
+from nodescope.use.answers.ranked.recorded import Recorded
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from nodescope.base.text import render_metric
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.answers.ranked.recorded import record_whole
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up
-from nodescope.use.answers.recorded import record_whole
 
 # Within this time of a start the one that it replaces has ended: an image is pulled, a pod drained.
 HANDOVER_MS = 300_000

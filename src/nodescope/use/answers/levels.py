@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.base.time_range import TimeRange
-from nodescope.use.answers.recorded import Recorded, make_recorded
+from nodescope.use.answers.ranked.recorded import Recorded, make_recorded
 from nodescope.use.answers.timeseries import AnswerSeries
 
 

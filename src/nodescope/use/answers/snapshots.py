@@ -26,7 +26,7 @@ from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.resolve import Rate
 from nodescope.read.series_name import Identity, Subject
 from nodescope.use.answers.containers import Life, make_life
-from nodescope.use.answers.recorded import Recorded, find_stretches, make_recorded
+from nodescope.use.answers.ranked.recorded import Recorded, find_stretches, make_recorded
 
 LOOK_NS = 1_000_000_000
 # Sooner where a log has grown: a sample is written at any part of a second.

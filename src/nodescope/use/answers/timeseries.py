@@ -17,7 +17,7 @@ from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.over_lives.join import Wholes, choose_busiest_wholes, join_points, list_wholes
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.ranked.ranking import list_busiest
-from nodescope.use.answers.recorded import join_stretches
+from nodescope.use.answers.ranked.recorded import join_stretches
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
 

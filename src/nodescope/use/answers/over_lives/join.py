@@ -9,7 +9,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.use.answers.containers import Container, Life, group_lives, there_share
 from nodescope.use.answers.ranked.ranking import Figure, rank_roughly
-from nodescope.use.answers.recorded import Recorded
+from nodescope.use.answers.ranked.recorded import Recorded
 from nodescope.use.answers.snapshots import View
 
 # Of one container; of a crash loop of days the newest.

@@ -12,7 +12,7 @@ from nodescope.read.query.ranking import SPARK_POINTS, rank_containers
 from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.answers.axis import Floats, Integers
 from nodescope.use.answers.containers import Life, there_share
-from nodescope.use.answers.recorded import Recorded, record_whole
+from nodescope.use.answers.ranked.recorded import Recorded, record_whole
 from nodescope.use.answers.snapshots import View
 
 # Samples that a ranking reads of one node: about half a second on one core.

@@ -13,7 +13,7 @@ from nodescope.base.quantity import is_share, render_count, render_quantity, ren
 from nodescope.base.workload import UNSURE
 from nodescope.use.answers.containers import Life, there_share
 from nodescope.use.answers.levels import MetricLevel
-from nodescope.use.answers.recorded import Recorded
+from nodescope.use.answers.ranked.recorded import Recorded
 
 # From this share on it was there all the time, but for rounding.
 ALL_THE_TIME = 0.95

@@ -11,8 +11,8 @@ from nodescope.read.query.row_reader import ask_pairwise
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.deploys import RUNS, find_takeovers
 from nodescope.use.answers.levels import Levels, MetricLevel
+from nodescope.use.answers.ranked.recorded import record_whole
 from nodescope.use.answers.ranked.span_use import add_up
-from nodescope.use.answers.recorded import record_whole
 from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, NextCall, ToolAnswer, ToolFinding
