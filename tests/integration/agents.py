@@ -119,7 +119,8 @@ def running_agent(
     port = port or free_port()
     # `up` has a viewer, too: on any port that is free.
     ports = ["--port", str(port)] if command == "agent" else ["--agent-port", str(port), "--port", "0"]
-    with tempfile.TemporaryDirectory(prefix="nodescope-test-") as folder:
+    # A converter of an agent that was killed may still write while the folder is removed.
+    with tempfile.TemporaryDirectory(prefix="nodescope-test-", ignore_cleanup_errors=True) as folder:
         output = Path(folder, "output")
         with output.open("wb") as sink:
             process = subprocess.Popen(

@@ -19,6 +19,12 @@ def test_an_archive_opens_on_its_worst_incident(view: Watched) -> None:
     expect(page.locator(".panel h2").first).to_contain_text("memory")
     expect(page.locator(".panel").first.locator(".line .name")).to_have_text(["cache"])
     view.picture("incident")
+    # Whom it is about is seen in the list, however far down it stands; no card is drawn without its frame.
+    expect(page.locator(".side .row.chosen")).to_be_in_viewport()
+    frames = page.locator(".card").evaluate_all(
+        "all => all.map((one) => getComputedStyle(one).borderLeftWidth)"
+    )
+    assert set(frames) == {"3px"}
     # The next card is one click away, and back is one key.
     before = view.words()["incident"]
     page.locator(".card:not(.chosen)").first.click()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -78,21 +79,49 @@ def names(parquet: duckdb.DuckDBPyConnection) -> dict[str, str]:
 def test_the_list_is_the_mean_of_the_range(screen: Watched, parquet: duckdb.DuckDBPyConnection) -> None:
     page = screen.open("panels=memory&range=all&sort=memory")
     expect(page.locator(".what-list")).to_have_text("memory: mean of the range")
-    (span,) = parquet.execute("SELECT epoch(max(time)) - epoch(min(time)) + 1 FROM samples").fetchone()  # type: ignore[misc]
-    known = dict(
-        parquet.execute(
-            f"SELECT name, sum(used) FROM (SELECT name, avg(value) * (epoch(max(time)) - epoch(min(time)) + 1) AS used"
-            f" FROM samples WHERE {MEMORY} GROUP BY 1, l_container_id) GROUP BY 1"
-        ).fetchall()
-    )
+    seconds = list_recorded(parquet)
+    known: dict[str, float] = {}
+    lives = parquet.execute(
+        f"SELECT name, avg(value), epoch(min(time)), epoch(max(time)) FROM samples WHERE {MEMORY} GROUP BY 1, l_container_id"
+    ).fetchall()
+    for name, mean, first, last in lives:
+        known[name] = known.get(name, 0.0) + mean * sum(first <= at <= last for at in seconds)
     whole = names(parquet)
     rows = page.locator(".row").all()
     assert len(rows) == len(known) == 10
     for row in rows:
         name = whole[row.locator(".name").inner_text()]
-        assert in_bytes(row.locator(".value").inner_text()) == pytest.approx(known[name] / span, rel=0.01), (
-            name
-        )
+        assert in_bytes(row.locator(".value").inner_text()) == pytest.approx(
+            known[name] / len(seconds), rel=0.01
+        ), name
+
+
+def list_recorded(parquet: duckdb.DuckDBPyConnection) -> list[float]:
+    """Every second that has a sample, and those of the damaged file, the later of the two holes: it was recorded, too."""
+    times = [
+        at for (at,) in parquet.execute("SELECT DISTINCT epoch(time) FROM samples ORDER BY 1").fetchall()
+    ]
+    _, (before, after) = [(one, two) for one, two in pairwise(times) if two - one > 10]
+    return sorted([*times, *(before + step for step in range(1, round(after - before)))])
+
+
+def test_a_young_agent_is_not_divided_by_the_whole_range(
+    screen: Watched, parquet: duckdb.DuckDBPyConnection
+) -> None:
+    """A range of six hours of an hour's archive: the same figures as of the hour, and the list says of what."""
+    page = screen.open(f"panels=memory&sort=memory&from={END_MS // 1000 - 6 * 3600}&to={END_MS // 1000}")
+    expect(page.locator(".what-list")).to_have_text("memory: mean of the 58.5 min that were recorded")
+    seconds = len(list_recorded(parquet))
+    assert seconds == pytest.approx(58.5 * 60, abs=3)
+    # Who uses the most was there all the time.
+    row = page.locator(".row").first
+    (used,) = parquet.execute(
+        f"SELECT sum(value) FROM samples WHERE {MEMORY} AND l_container_name = ?",
+        [row.locator(".name").inner_text()],
+    ).fetchone()  # type: ignore[misc]
+    # The damaged file's part is as the rest.
+    (there,) = parquet.execute("SELECT count(DISTINCT time) FROM samples").fetchone()  # type: ignore[misc]
+    assert in_bytes(row.locator(".value").inner_text()) == pytest.approx(used / there, rel=0.01)
 
 
 def test_tiles_are_of_the_last_minute(screen: Watched, parquet: duckdb.DuckDBPyConnection) -> None:

@@ -93,7 +93,7 @@ function isAbout(incident: IncidentJson, finding: NodeFindingJson): boolean {
 }
 
 /** The one line: how many things are wrong now, and the first of them; or that nothing is. */
-export function tellNow(wrong: WrongJson, quiet: string): string {
+export function tellNow(wrong: WrongJson, quiet: string, short = ""): string {
   const { nodes } = wrong;
   const where = nodes.length === 1 ? (nodes[0]?.node ?? "") : `${nodes.length} nodes`;
   const urgent = nodes.flatMap((node) => node.findings).filter((one) => isTold(one) && !isOver(one) && rank(one) < URGENT).sort((a, b) => rank(a) - rank(b));
@@ -101,6 +101,7 @@ export function tellNow(wrong: WrongJson, quiet: string): string {
   if (worst) return `${urgent.length === 1 ? "1 thing is" : `${urgent.length} things are`} wrong on ${where}: ${whoIs(worst)} ${titleIs(worst)}.`;
   const lasting = nodes.flatMap((node) => node.incidents).flatMap((one) => one.incidents).filter((one) => !one.over && one.kind !== "oom_kill" && one.kind !== "deploy");
   if (lasting.length) return `The watcher found nothing on ${where}; ${lasting.length === 1 ? "1 incident is" : `${lasting.length} incidents are`} not over.`;
+  if (nodes.length && short) return `No container stands out on ${where}, but ${short}${quiet}.`;
   return nodes.length ? `Nothing is wrong on ${where}${quiet}.` : "There are no samples to judge by yet.";
 }
 

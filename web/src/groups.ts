@@ -23,6 +23,7 @@ export function seriesOf(answer: GroupsJson, span: { from: number; to: number })
     time: answer.time,
     missing: [],
     refused: [],
+    recorded: [],
     series: answer.groups.map((group): SeriesJson => ({
       id: `group:${group.key}`,
       name: group.name,

@@ -4,6 +4,7 @@ import { isOver, joinCards, tellNow, titleIs, whoIs, type Card } from "./cards";
 import { confidence, plain, shorten, spoken } from "./format";
 import { cardsOf, concerns, keyOf, titleOf, whoOf } from "./incidents";
 import type { Model } from "./model";
+import { tellShort } from "./tiles";
 import { minute, tellTimes } from "./time";
 import type { IncidentJson, NodeFindingJson } from "./types";
 
@@ -39,7 +40,7 @@ function tellLine(model: Model): string {
   const { utc } = model.view;
   const [looked] = model.data.incidents.value?.nodes ?? [];
   const quiet = looked && shownCards(model).length === 0 && !model.data.isFiltered ? `: no finding now, no incident from ${minute(looked.from, utc)} to ${minute(looked.to, utc)}` : "";
-  const told = wrong ? plain(tellNow(wrong, quiet)) : "";
+  const told = wrong ? plain(tellNow(wrong, quiet, tellShort(model.data.summary.value))) : "";
   if (lostSince) return `Not told since ${minute(lostSince, utc)}: the viewer does not answer; trying again.${told ? ` Before: ${told}` : ""}`;
   if (model.live.state === "lost") return `No new samples arrive.${told ? ` Before: ${told}` : ""}`;
   return told || "Asking the watcher what is wrong now ...";
@@ -50,7 +51,8 @@ function nothing(model: Model): string {
   const [node] = model.data.incidents.value?.nodes ?? [];
   if (!node) return "No incident was looked for: there is nothing to look at yet.";
   const { utc } = model.view;
-  return `No incident from ${minute(node.from, utc)} to ${minute(node.to, utc)}: nothing unusual was seen that hurt anybody.`;
+  const short = tellShort(model.data.summary.value);
+  return `No incident from ${minute(node.from, utc)} to ${minute(node.to, utc)}: nothing unusual was seen that hurt anybody.${short ? ` But at the end ${short}.` : ""}`;
 }
 
 function FindingCard({ model, card, finding }: { model: Model; card: Card; finding: NodeFindingJson }) {

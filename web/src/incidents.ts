@@ -48,7 +48,7 @@ export function whoOf(incident: IncidentJson): string {
 }
 
 export function titleOf(incident: IncidentJson): string {
-  return TITLES[incident.kind];
+  return incident.kind === "change" && incident.over ? "rose for a while" : TITLES[incident.kind];
 }
 
 /** Whether it concerns one of these workloads. */

@@ -1,5 +1,7 @@
 /** The list of containers, the largest first, with its filters; a click chooses which are drawn. */
 
+import { useEffect } from "preact/hooks";
+
 import { colourKey } from "./colour";
 import { isEvent, limitAt, type FindingRow } from "./findings";
 import { brief, exact, plain, quantity, shorten, spoken, words } from "./format";
@@ -7,14 +9,19 @@ import type { Model } from "./model";
 import { Spark } from "./spark";
 import { Trouble } from "./states";
 import { isDark, stroke } from "./theme";
-import { minute } from "./time";
-import type { ContainerJson, CountedJson } from "./types";
+import { duration, minute } from "./time";
+import type { ContainerJson, ContainersJson, CountedJson } from "./types";
 import { groupRows, type WorkloadRow } from "./workloads";
 
 const ROWS = 150;
+/** From this share on a range was recorded whole, but for rounding; the server's words have the same. */
+const WHOLE = 0.95;
+/** From this share of its limit on a row says so. */
+const NEAR_LIMIT = 0.9;
 
 export function ContainerList({ model }: { model: Model }) {
   const { view } = model;
+  useChosenRow(view.incident, model.data.containers.value !== null);
   const { value, trouble } = model.data.containers;
   const rows = value?.containers ?? [];
   return (
@@ -35,7 +42,7 @@ export function ContainerList({ model }: { model: Model }) {
         <LabelFilter model={model} />
       </div>
       {value?.sentence && <p class="faint said-list">{spoken(value.sentence)}</p>}
-      {value && <p class="faint what-list">{words(value.metric)}: mean of the range{value.ranked_from > model.time.span.from + 60 ? ` from ${minute(value.ranked_from, view.utc)} on` : ""}</p>}
+      {value && <p class="faint what-list">{words(value.metric)}: mean of {meanOf(model, value)}</p>}
       {trouble && <Trouble small trouble={trouble} retry={() => model.data.requests.retry(model.data.containers)} />}
       {value && rows.length === 0 && <NoRows model={model} />}
       <ul class="containers">
@@ -46,6 +53,25 @@ export function ContainerList({ model }: { model: Model }) {
       {value && value.total > Math.min(rows.length, ROWS) && <p class="faint more">{Math.min(rows.length, ROWS)} of {value.total} containers shown; filter to see the others</p>}
     </>
   );
+}
+
+/** Whom a card chose is seen in the list, too, wherever it stands; a click on a row moves nothing. */
+function useChosenRow(incident: string, isListed: boolean): void {
+  useEffect(() => {
+    if (!incident || !isListed) return;
+    const row = document.querySelector<HTMLElement>(".side .row.chosen");
+    const list = row?.closest<HTMLElement>(".containers");
+    if (!row || !list) return;
+    const [inner, outer] = [row.getBoundingClientRect(), list.getBoundingClientRect()];
+    if (inner.top < outer.top || inner.bottom > outer.bottom) list.scrollTop += inner.top - outer.top - outer.height / 2;
+  }, [incident, isListed]);
+}
+
+/** What a mean is over: time in which nothing was recorded counts for nobody. */
+function meanOf(model: Model, value: ContainersJson): string {
+  const ranked = value.ranked_to - value.ranked_from;
+  if (value.recorded_seconds !== null && value.recorded_seconds < WHOLE * ranked) return `the ${duration(Math.round(value.recorded_seconds))} that were recorded`;
+  return `the range${value.ranked_from > model.time.span.from + 60 ? ` from ${minute(value.ranked_from, model.view.utc)} on` : ""}`;
 }
 
 function sorts(model: Model): string[] {
@@ -137,6 +163,7 @@ function noteOf(model: Model, row: ContainerJson): Note | null {
   if (row.kills) parts.push(row.state === "oom_killed" ? "OOM killed" : "OOM killed, runs again");
   if (row.kills > 1) parts.push(`${row.kills} kills`);
   if (row.restarts) parts.push(`${row.restarts} restart${row.restarts === 1 ? "" : "s"}`);
+  if (row.state === "running" && row.limit && row.last !== null && row.last >= NEAR_LIMIT * row.limit) parts.push(`${quantity(row.last / row.limit, "ratio")} of its limit`);
   if (row.state === "exited") parts.push(`ended ${minute(row.last_seen, utc)}`);
   const found = model.panels.findings.find((one: FindingRow) => one.name === row.name && one.node === row.node && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);
   const reaches = found ? limitAt(found.finding) : null;

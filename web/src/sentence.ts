@@ -3,11 +3,21 @@
 import { matters, type FindingRow } from "./findings";
 import { brief, quantity, shorten } from "./format";
 import type { Joined } from "./groups";
-import { bounds, newestAt, newestReadings, oneEach, places } from "./series";
+import { bounds, newestAt, newestReadings, oneEach, places, type Reading } from "./series";
 import { minute, tellTimes, within, zone, type Span } from "./time";
 import type { SeriesJson, TimeseriesJson } from "./types";
 
 const ADDS_UP = new Set(["cores", "bytes", "bytes/s", "millicores", "watts", "count"]);
+
+/** What a share is of, and what it means. */
+const TOLD: Record<string, (share: string) => string> = {
+  cpu_throttled: (share) => `is throttled in ${share} of its periods`,
+  pressure_cpu: (share) => `waits for CPU ${share} of the time`,
+  pressure_memory: (share) => `waits for memory ${share} of the time`,
+  pressure_io: (share) => `waits for I/O ${share} of the time`,
+};
+/** From this share of its limit on it is worth a word. */
+const NEAR_LIMIT = 0.8;
 
 /** How a sentence is told. */
 export interface Telling {
@@ -51,8 +61,16 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   if (!first || end === null) return `At the end none of them is there; ${top}`;
   const sum = rows.reduce((total, row) => total + (row.value ?? 0), 0);
   const total = ADDS_UP.has(unit) && rows.length > 1 ? `; ${telling.joined === "sum" ? `all ${rows.length}` : `the ${rows.length} drawn`} together ${quantity(sum, unit)}` : "";
-  const leads = rows.length > 1 ? "leads with" : "is at";
-  return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${leads} ${quantity(first.value, unit)}${total}; ${top}`;
+  return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${tellLevel(answer, first, rows.length)}${total}; ${top}`;
+}
+
+/** "is at 497 MiB (97 % of its limit)"; of several the one that leads. */
+function tellLevel({ metric, unit }: TimeseriesJson, { series, value }: Reading, drawn: number): string {
+  const level = quantity(value, unit);
+  if (drawn > 1) return `leads with ${level}`;
+  const share = series.limit && value !== null ? value / series.limit : 0;
+  const near = share >= NEAR_LIMIT ? ` (${quantity(share, "ratio")} of its limit)` : "";
+  return `${TOLD[metric]?.(level) ?? `is at ${level}`}${near}`;
 }
 
 function findPeak(answer: TimeseriesJson, { shown, span }: Telling): { at: number; value: number; series: SeriesJson } | null {

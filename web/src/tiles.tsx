@@ -26,7 +26,7 @@ function TileView({ model, tile, summary }: { model: Model; tile: TileJson; summ
   return (
     <div class={`tile ${tile.id}`} title={said}>
       <span class="title">{tile.resource ? `waiting for ${WAITS[tile.resource]}` : tile.title}{summary.whose && tile.id !== "containers" ? `, ${summary.whose}` : ""}</span>
-      <span class="figure">{tile.id === "containers" ? tile.value ?? "not measured" : figureOf(tile)}</span>
+      <span class={`figure ${isShort(tile) ? "harm" : ""}`}>{tile.id === "containers" ? tile.value ?? "not measured" : figureOf(tile)}</span>
       <span class="what faint">{whatOf(model, tile, summary)}</span>
       {tile.id === "containers"
         ? <span class="counts"><Count count={summary.restarts} word="restart" /><Count count={summary.oom_kills} word="OOM kill" /></span>
@@ -47,6 +47,19 @@ function whatOf(model: Model, tile: TileJson, summary: SummaryJson): string {
   const of = peak.whose ? ` ${shorten(brief(peak.whose), 20)}` : "";
   const what = peak.resource === tile.resource ? "" : ` for ${WAITS[peak.resource]}`;
   return `${when}${whose}; peak ${quantity(peak.value, tile.unit)}${what}${of}, ${[...new Set([minute(peak.from, utc), minute(peak.to, utc)])].join("-")}`;
+}
+
+/** From this share of the time on a whole node that waits is in trouble, whoever is the cause. */
+const SHORT = 0.5;
+
+function isShort(tile: TileJson): boolean {
+  return tile.id === "pressure" && !tile.whose && tile.value !== null && tile.value >= SHORT;
+}
+
+/** "tasks wait for CPU 99.9 % of the time", of a node as a whole; empty where they do not wait long. */
+export function tellShort(summary: SummaryJson | null): string {
+  const tile = summary?.tiles.find(isShort);
+  return tile?.resource ? `tasks wait for ${WAITS[tile.resource]} ${quantity(tile.value, tile.unit)} of the time` : "";
 }
 
 function figureOf(tile: TileJson): string {

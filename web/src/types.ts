@@ -109,6 +109,7 @@ export interface ContainersJson {
   ranked_from: number;
   ranked_to: number;
   sentence: string;
+  recorded_seconds: number | null;
 }
 
 export interface CountedJson { name: string; count: number }
@@ -444,6 +445,8 @@ export interface PeakJson {
 /** A file that is not served, or a tail that could not be had. */
 export interface ProblemJson { file: string; reason: string }
 
+export interface RecordedJson { from: number; to: number }
+
 export interface RightsizeJson { sentence: string; advice: SizeAdviceJson[]; patch: string; nodes: NodeNeedsJson[] }
 
 export interface ScanJson { sentence: string; nodes: NodeScanJson[] }
@@ -610,6 +613,7 @@ export interface TimeseriesJson {
   series: SeriesJson[];
   missing: MissingJson[];
   refused: string[];
+  recorded: RecordedJson[];
 }
 
 /** Nodes over a range, the worst first; while `asking` is not 0, ask again for more. */
@@ -669,6 +673,7 @@ export interface WorkloadJson {
   min: number | null;
   max: number | null;
   there_share: number;
+  recorded_seconds: number | null;
   share_of_node: number | null;
   sentence: string;
 }

@@ -10,5 +10,6 @@ export function answer(columns: Record<string, Value[]>, unit = "cores"): Timese
     series: Object.entries(columns).map(([id, mean]) => ({ id, name: id, node: "n", labels: {}, mean: [...mean], min: [...mean], max: [...mean], samples: mean.length, limit: null, gaps: [], lives: [] })),
     missing: [],
     refused: [],
+    recorded: [],
   };
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { joinCards, tellNow, viewOfFinding } from "../src/cards";
-import type { IncidentJson, NodeFindingJson, WrongJson } from "../src/types";
+import { tellShort } from "../src/tiles";
+import type { IncidentJson, NodeFindingJson, SummaryJson, TileJson, WrongJson } from "../src/types";
 import { container, makeModel, metric } from "./page";
 
 beforeEach(() => void vi.useFakeTimers({ now: 7_200_000 }));
@@ -32,6 +33,12 @@ function wrong(findings: NodeFindingJson[], ...incidents: IncidentJson[]): Wrong
   return { nodes: [{ node: "n", sentence: "", newest: 7200, watched: true, findings, incidents: [ofNode(...incidents)] }] };
 }
 
+/** A node whose tasks wait for CPU so much of the time. */
+function summary(value: number): SummaryJson {
+  const tile: TileJson = { id: "pressure", title: "pressure", value, of: 1, unit: "ratio", spark: [], sentence: "", resource: "cpu", whose: "", peak: null };
+  return { tiles: [tile], restarts: 0, oom_kills: 0, at: 0, whose: null };
+}
+
 describe("cards", () => {
   it("have what is wrong now first, then incidents, then what is over; five at the most", () => {
     const told = [finding("over", { state: "resolved", ended: 6000, workload: "old" }), finding("hurt", { severity: "hurt", kind: "crash_loop", workload: "web" }), finding("kill")];
@@ -56,6 +63,9 @@ describe("cards", () => {
 
   it("say in one line how many things are wrong, or that nothing is", () => {
     expect(tellNow(wrong([]), ": no finding now")).toBe("Nothing is wrong on n: no finding now.");
+    expect(tellNow(wrong([]), "", tellShort(summary(0.999)))).toBe("No container stands out on n, but tasks wait for CPU 99.9 % of the time.");
+    expect(tellShort(summary(0.2))).toBe("");
+    expect(tellShort(null)).toBe("");
     expect(tellNow(wrong([finding("b", { severity: "hurt", kind: "gpu_loss", workload: "", namespace: "", device: "GPU 0" }), finding("a")]), "")).toBe("2 things are wrong on n: shop/catalog grows towards its memory limit.");
     expect(tellNow(wrong([finding("a", { state: "resolved", ended: 6000 })]), "")).toBe("Nothing is wrong on n.");
     expect(tellNow(wrong([], incident("api", { kind: "throttled", over: false })), "")).toBe("The watcher found nothing on n; 1 incident is not over.");

@@ -53,6 +53,18 @@ describe("findings", () => {
     expect(say(answer({ a: [null] }), telling)).toBe("Nothing was measured in this range.");
   });
 
+  it("a share says of what, and one near its limit says so", () => {
+    const telling = { shown: (): boolean => true, span: { from: 0, to: 1 }, utc: true, many: false };
+    const throttled = { ...answer({ encoder: [0.4, 0.44] }, "ratio"), metric: "cpu_throttled" };
+    expect(say(throttled, telling)).toContain("At 00:00 encoder is throttled in 44 % of its periods; peak 44 %");
+    const waits = { ...answer({ api: [0.1, 0.12] }, "ratio"), metric: "pressure_io" };
+    expect(say(waits, telling)).toContain("api waits for I/O 12 % of the time");
+    const near = answer({ files: [480, 488] }, "bytes");
+    const limited = { ...near, series: near.series.map((series) => ({ ...series, limit: 500 })) };
+    expect(say(limited, telling)).toContain("files is at 488 B (97.6 % of its limit)");
+    expect(say({ ...limited, series: limited.series.map((series) => ({ ...series, limit: 1000 })) }, telling)).not.toContain("limit");
+  });
+
   it("a finding about a time that is not shown is not the sentence", () => {
     const drawn = answer({ a: [1, 2], b: [1, 1] });
     const telling = { shown: (): boolean => true, span: { from: 5000, to: 5100 }, utc: true, many: false };

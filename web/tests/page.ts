@@ -78,7 +78,7 @@ export class FakeSource implements Source {
   summary = () => this.answer("summary", { tiles: [], restarts: 0, oom_kills: 0, at: 1, whose: null });
   events = () => this.answer("events", { events: [], truncated: false });
   incidents = () => this.answer("incidents", { nodes: [] } as IncidentsJson);
-  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: this.rows, total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1, sentence: "" });
+  containers = ({ metric }: { metric: string }) => this.answer(`containers by ${metric}`, { containers: this.rows, total: 0, truncated: false, metric, unit: "cores", ranked_from: 0, ranked_to: 1, sentence: "", recorded_seconds: null });
   timeseries = ({ metric }: { metric: string }) => this.answer(`timeseries ${metric}`, { ...answer({ a: [1, 2] }), metric });
   study = ({ metric }: { metric: string }) => this.answer(`study ${metric}`, { study: "all", results: [] });
 

@@ -23,13 +23,17 @@ from tests.keep.frames import (
 )
 
 from nodescope.base.errors import RequestRejected
+from nodescope.base.metric import Metric
 from nodescope.keep.consolidator import Consolidator
 from nodescope.keep.convert import convert_all
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
+from nodescope.keep.label_columns import Subject
 from nodescope.keep.sidecar import read_sidecar, render_sidecar
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.query.engine import Engine
+from nodescope.read.query.bucket import Points
+from nodescope.read.query.engine import Engine, QueryLine, bound_share
+from nodescope.read.query.resolve import resolve_metric
 
 START_MS = START_NS // 10**6
 
@@ -286,3 +290,21 @@ def test_an_unknown_column_is_ignored(engine: Engine, folder: DataFolder) -> Non
     sidecar.head = replace(sidecar.head, sum=None)
     file.sidecar.write_bytes(render_sidecar(sidecar))
     assert len(engine.query(read_catalog([folder.path]), "memory", [A.ids[0]]).lines[0].points.mean) == 30
+
+
+def test_nobody_waits_for_more_than_all_of_the_time() -> None:
+    """A file that is read late has more waiting than its second has time; a share ends at 1, a hole stays one."""
+    waited = np.array([0.2, 1.7, np.nan])
+    points = Points(np.arange(3) * 1000, waited, waited, waited, np.array([1, 1, 0]))
+    bounded = bound_share(QueryLine(Subject(()), points)).points
+    for values in (bounded.minimum, bounded.mean, bounded.maximum):
+        np.testing.assert_array_equal(values, [0.2, 1.0, np.nan])
+
+
+def test_only_a_share_of_time_has_a_whole() -> None:
+    """Cores and bytes a second have none; the limit of a container may be exceeded for a moment."""
+    total = Metric("cgroup.v2.cpu.pressure.some.total", "counter", "", unit="microseconds")
+    usage = Metric("cgroup.v2.cpu.stat.usage_usec", "counter", "", unit="microseconds")
+    known = {one.name: one for one in (total, usage)}
+    assert resolve_metric("pressure_cpu", known, "auto").is_share_of_time
+    assert not resolve_metric("cpu", known, "auto").is_share_of_time

@@ -9,6 +9,7 @@ are some.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
 from nodescope.base.block import Integers
@@ -142,9 +143,22 @@ class Engine:
                 query.read_files(entries, [one for one in rollups if one.node == node])
                 if mine:
                     query.read_tail(mine)
-                answer.lines += [QueryLine(*found) for found in query.take_series(taken)]
+                lines = [QueryLine(*found) for found in query.take_series(taken)]
+                answer.lines += map(bound_share, lines) if resolved.is_share_of_time else lines
                 answer.refused += [one for one in query.refused if one not in answer.refused]
         answer.lines.sort(key=lambda line: (line.subject.identity, line.subject.label("l_node_name") or ""))
+
+
+def bound_share(line: QueryLine) -> QueryLine:
+    """
+    Not more than all of the time.
+
+    A kernel's file is read a little after the clock: after a pause of the agent a
+    second of waiting may seem to have had 1.7 of them.
+    """
+    points = line.points
+    low, mean, high = (np.minimum(one, 1.0) for one in (points.minimum, points.mean, points.maximum))
+    return replace(line, points=replace(points, minimum=low, mean=mean, maximum=high))
 
 
 def whole_range(catalog: Catalog, tail: LiveTail | None) -> tuple[int, int]:

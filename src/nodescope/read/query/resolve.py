@@ -37,6 +37,11 @@ class ResolvedMetric:
     def metrics(self) -> Inputs:
         return self.variants[0]
 
+    @property
+    def is_share_of_time(self) -> bool:
+        """The rate of a counter of time: pressure. It has a whole."""
+        return self.form == "rate" and self.unit == "ratio"
+
 
 def resolve_metric(
     name: str, known: Mapping[str, Metric], rate: Rate, scope: str | None = None

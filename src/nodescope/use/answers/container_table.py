@@ -59,6 +59,8 @@ class ContainerTable:
     """What was ranked: the end of the range, where all of it were too much work."""
     sentence: str = ""
     """How many there are, in the words of every way out."""
+    recorded_seconds: float | None = None
+    """So much of the span was recorded, which is what its means are of; None where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ def list_containers(
         for life in shown
     )
     sentence = render_present(group_lives(there), newest_ms)
-    return ContainerTable(tuple(rows), len(there), metric, order.unit or fallback, order.span, sentence)
+    unit = order.unit or fallback
+    return ContainerTable(tuple(rows), len(there), metric, unit, order.span, sentence, order.longest.seconds)
 
 
 def check_sort(sort: str) -> None:

@@ -16,9 +16,7 @@ from nodescope.base.text import clean_text, nearest_name
 from nodescope.base.time_range import TimeRange
 from nodescope.base.workload import Workload
 from nodescope.read.series_name import Subject, id_of, name_of, scope_of, workload_of
-
-# A life whose first and last sample are one was there for a second.
-SAMPLE_MS = 1000
+from nodescope.use.answers.ranked.recorded import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +210,9 @@ def overlap_seconds(life: Life, span: TimeRange) -> float:
     return max(0.0, (min(life.last_ms, span.to_ms) - max(life.first_ms, span.from_ms)) / 1000)
 
 
-def there_share(lives: Sequence[Life], span: TimeRange) -> float:
-    """The part of the span in which at least one of them was there."""
-    covered_ms, end_ms = 0, span.from_ms
-    for life in sorted(lives, key=lambda one: one.first_ms):
-        start_ms = max(end_ms, life.first_ms)
-        stop_ms = min(span.to_ms + SAMPLE_MS, life.last_ms + SAMPLE_MS)
-        covered_ms += max(0, stop_ms - start_ms)
-        end_ms = max(end_ms, stop_ms)
-    return min(1.0, covered_ms / (span.to_ms - span.from_ms + SAMPLE_MS))
+def there_share(lives: Sequence[Life], recorded: Recorded) -> float:
+    """The part of the recorded time in which at least one of them was there."""
+    return recorded.share(TimeRange(life.first_ms, life.last_ms) for life in lives)
 
 
 # -- finding one ---------------------------------------------------------------------

@@ -19,6 +19,7 @@ from nodescope.base.text import render_metric
 from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.answers.ranked.recorded import record_whole
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up
 
 # Within this time of a start the one that it replaces has ended: an image is pulled, a pod drained.
@@ -228,7 +229,10 @@ def compare_levels(
 ) -> LevelChange | None:
     """None where either side has no sample."""
     sides = ((takeover.before, before, takeover.before_span), (takeover.after, after, takeover.after_span))
-    uses = [add_up(lives, {one.id: one for one in levels}, span, unit) for lives, levels, span in sides]
+    uses = [
+        add_up(lives, {one.id: one for one in levels}, record_whole(span), unit)
+        for lives, levels, span in sides
+    ]
     first, second = uses
     return LevelChange(takeover, metric, unit, first, second) if first and second else None
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.base.time_range import TimeRange
+from nodescope.use.answers.ranked.recorded import Recorded, make_recorded
 from nodescope.use.answers.timeseries import AnswerSeries
 
 
@@ -25,6 +27,11 @@ class Levels:
 
     unit: str
     rows: tuple[MetricLevel, ...]
+    stretches: tuple[TimeRange, ...] = ()
+    """What of the span was recorded; empty where it is not known."""
+
+    def recorded(self, span: TimeRange) -> Recorded:
+        return make_recorded(span, self.stretches)
 
 
 @dataclass(frozen=True, slots=True)

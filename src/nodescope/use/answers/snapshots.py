@@ -26,6 +26,7 @@ from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.resolve import Rate
 from nodescope.read.series_name import Identity, Subject
 from nodescope.use.answers.containers import Life, make_life
+from nodescope.use.answers.ranked.recorded import Recorded, find_stretches, make_recorded
 
 LOOK_NS = 1_000_000_000
 # Sooner where a log has grown: a sample is written at any part of a second.
@@ -66,6 +67,13 @@ class ServedNode:
     @property
     def to_ms(self) -> int | None:
         return max((end for end in (self.catalog.to_ms, self.tail.to_ms) if end is not None), default=None)
+
+    def stretches(self, span: TimeRange) -> list[TimeRange]:
+        """Of the span, when it was recorded."""
+        return find_stretches(self.catalog, self.tail, span)
+
+    def recorded(self, span: TimeRange) -> Recorded:
+        return make_recorded(span, self.stretches(span))
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:

@@ -17,6 +17,7 @@ from nodescope.use.answers.metrics import resolve
 from nodescope.use.answers.over_lives.join import Wholes, choose_busiest_wholes, join_points, list_wholes
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.ranked.ranking import list_busiest
+from nodescope.use.answers.ranked.recorded import join_stretches
 from nodescope.use.answers.refusal import bad_request, too_much
 from nodescope.use.answers.snapshots import ServedNode, View
 
@@ -138,6 +139,8 @@ class Timeseries:
     missing: tuple[MissingSeries, ...] = field(default=())
     refused: tuple[str, ...] = field(default=())
     """Files of the range that could not be read, and why."""
+    recorded: tuple[TimeRange, ...] = field(default=())
+    """The stretches of the range in which the node was recorded; of several nodes, any of them."""
 
 
 def read_timeseries(view: View, request: TimeseriesRequest) -> Timeseries:
@@ -393,6 +396,7 @@ def make_answer(
             for one, row in zip(series, axis.rows)
         ),
         missing=tuple(explain_missing(series, request, wholes)),
+        recorded=tuple(join_stretches(one for node in view.nodes for one in node.stretches(request.span))),
     )
 
 

@@ -210,6 +210,7 @@ def render_containers(table: ContainerTable) -> Json:
         "ranked_from": seconds(table.span.from_ms),
         "ranked_to": seconds(table.span.to_ms),
         "sentence": table.sentence,
+        "recorded_seconds": number(table.recorded_seconds),
     }
 
 
@@ -221,6 +222,7 @@ def parse_containers(content: Json) -> ContainerTable:
         str(content.get("unit") or ""),
         TimeRange(milliseconds(content.get("ranked_from")), milliseconds(content.get("ranked_to"))),
         str(content.get("sentence") or ""),
+        content.get("recorded_seconds"),
     )
 
 
@@ -328,6 +330,7 @@ def render_workload(row: RankedWorkload) -> Json:
         "min": number(use.least),
         "max": number(use.most),
         "there_share": use.there_share,
+        "recorded_seconds": number(use.recorded_seconds),
         "share_of_node": number(row.share),
         "sentence": f"{row.sentence}.",
     }

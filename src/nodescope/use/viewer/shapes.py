@@ -179,6 +179,8 @@ class ContainersJson(BaseModel):
     ranked_to: float
     sentence: str
     """How many there are, and how many of them run."""
+    recorded_seconds: float | None
+    """How much of the range was recorded: `over_span` is use divided by this."""
 
 
 class WorkloadJson(BaseModel):
@@ -200,6 +202,8 @@ class WorkloadJson(BaseModel):
     min: float | None
     max: float | None
     there_share: float
+    recorded_seconds: float | None
+    """Where less than the range was recorded: how much. `over_span` is use divided by this."""
     share_of_node: float | None
     sentence: str
 
@@ -238,6 +242,11 @@ class WorkloadsJson(BaseModel):
     to: float
     sentence: str
     """The first of them; of none, why."""
+
+
+class RecordedJson(BaseModel):
+    from_: float = Field(alias="from")
+    to: float
 
 
 class GapJson(BaseModel):
@@ -280,6 +289,8 @@ class TimeseriesJson(BaseModel):
     missing: list[MissingJson]
     refused: list[str]
     """Files of the range that could not be read, and why."""
+    recorded: list[RecordedJson]
+    """The parts of the range in which the node was recorded."""
 
 
 class StudyRowJson(BaseModel):

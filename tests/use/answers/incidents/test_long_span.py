@@ -1,17 +1,24 @@
 """A night of ten hours: what happened in a few minutes of it is found, with the seconds of its onset."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.use.answers.lives import make_named
 from tests.use.mcp.asking import asking
 from tools.incidents.archive import write_archive
 from tools.incidents.direct import make_table
 from tools.incidents.long_nodes import coarsen, explain_night
 from tools.incidents.stories import Generated, generate
 
+from nodescope.use.answers.incidents.follow import follow
+from nodescope.use.answers.incidents.happened import Kill
+from nodescope.use.answers.incidents.incident import Change, Incident
 from nodescope.use.answers.incidents.long_span import confirm, cut_table, glimpse
+from nodescope.use.answers.incidents.sentence import render_incident
+from nodescope.use.answers.incidents.table import NodeTable, WorkloadRow
 
 SEED = 8_100
 HOURS = 10.0
@@ -85,3 +92,68 @@ def test_a_call_that_is_stopped_ends_between_two_parts() -> None:
 
     with pytest.raises(TimeoutError):
         glimpse(coarsen(table, 12), kills, None, check)
+
+
+def make_wall(levels: Sequence[tuple[int, float]], restarts: Sequence[int] = ()) -> NodeTable:
+    """Ten hours in minutes of one workload: its CPU from each minute on; its container restarts at these minutes."""
+    cpu = np.zeros(600)
+    for minute, level in levels:
+        cpu[minute:] = level
+    begins, ends = [0, *restarts], [*restarts, 600]
+    lives = [
+        make_named(f"{place:064x}", "n1", "shop", "job-0", "job", first * 60_000, last * 60_000 - 1000)
+        for place, (first, last) in enumerate(zip(begins, ends, strict=True))
+    ]
+    return NodeTable("n1", [WorkloadRow("job", lives)], 0, 60_000, 30, {"cpu": cpu[None, :]}, 8.0)
+
+
+def make_found(kind: str, from_minute: int, to_minute: int, after: float) -> Incident:
+    cause = Change("job", "job-0/job", "cpu", "cores", 0.1, after, from_minute * 60_000, to_minute * 60_000)
+    return Incident(
+        kind,
+        "n1",
+        "cpu",
+        (cause,),
+        (),
+        0,
+        from_minute * 60_000,
+        to_minute * 60_000,
+        is_over=False,
+        confidence=None,
+        weight=0.5,
+    )
+
+
+@pytest.mark.parametrize("last", [200, 340])
+def test_what_goes_on_beyond_three_hours_is_followed_to_its_end(last: int) -> None:
+    """A pause of a minute is no end."""
+    table = make_wall([(0, 0.1), (100, 2.0), (190, 0.1), (191, 2.0), (last, 0.1)])
+    found = follow(table, (), make_found("throttled", 100, 180, 2.0))
+    assert (found.to_ms, found.is_over) == (last * 60_000, True)
+    assert found.causes[0].to_ms == found.to_ms
+
+
+def test_what_lasts_to_the_end_of_the_span_is_not_over() -> None:
+    found = follow(make_wall([(0, 0.1), (100, 2.0)]), (), make_found("change", 100, 180, 2.0))
+    assert (found.to_ms, found.is_over) == (600 * 60_000, False)
+
+
+def test_a_loop_is_counted_to_its_end() -> None:
+    """Three restarts in the part that was looked at, nine in all; then it runs for hours."""
+    restarts = range(150, 240, 10)
+    found = follow(make_wall([(0, 0.1)], restarts), (), make_found("crash_loop", 150, 180, 3.0))
+    assert found.causes[0].after == 9
+    assert (found.to_ms, found.is_over) == (230 * 60_000, True)
+    assert "restarted 9 times from" in render_incident(found)
+    assert "until" in render_incident(found)
+
+
+def test_a_leak_begins_where_it_began_not_where_a_part_does() -> None:
+    """Ten hours of growth that ended with a kill in the last hour."""
+    table = make_wall([(0, 0.1)])
+    table.signals["memory_anon"] = np.linspace(100.0, 700.0, 600)[None, :] * 2.0**20
+    kill = Kill(0, 560 * 60_000, table.rows[0].lives[0], 660 * 2.0**20)
+    one = replace(make_found("oom_kill", 510, 560, 660.0), killed_ms=kill.at_ms)
+    found = follow(table, [kill], one)
+    assert found.from_ms <= 60_000
+    assert found.causes[0].before == pytest.approx(102 * 2**20, rel=0.02)

@@ -1,7 +1,8 @@
 """
 A span of many hours: its minutes are looked at three hours at a time, then the seconds around what was found.
 
-Each part is compared with what came before it in the same span. What the
+Each part is compared with what came before it in the same span, and what goes on
+beyond its end is followed (follow.py). What the
 minutes show is told only where the seconds show it, too; kills and restarts
 are events and have their times already.
 """
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.incidents.explain import MOST_INCIDENTS, find_incidents, first_of_each
+from nodescope.use.answers.incidents.follow import follow
 from nodescope.use.answers.incidents.happened import Kill
 from nodescope.use.answers.incidents.incident import Incident
 from nodescope.use.answers.incidents.scene import History
@@ -43,7 +45,7 @@ def glimpse(
         end_ms = part.time_of(part.steps)
         earlier = [one for one in kills if one.at_ms <= end_ms]
         some, lines = find_incidents(part, earlier, recall(table, part), focus, most)
-        found += some
+        found += [follow(table, kills, one) for one in some]
         background |= dict.fromkeys(lines)
     return first_of_each(sorted(found, key=lambda one: -(one.weight or 0.0))), list(background)
 

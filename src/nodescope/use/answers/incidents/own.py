@@ -37,7 +37,7 @@ def explain_kills(scene: Scene) -> list[Incident]:
         if len(mine) > len(inside) and len(inside) > 1:
             scene.background.append(f'"{scene.name(row)}" was OOM-killed again and again, before as well')
             continue
-        growth = grow(scene, inside[-1])
+        growth = grow(scene.table, inside[-1])
         limit = inside[-1].limit_bytes
         if not inside[-1].was_full:
             scene.lacks.append(kill_as_loss(scene, inside[-1]))
@@ -57,9 +57,9 @@ def explain_kills(scene: Scene) -> list[Incident]:
     return found
 
 
-def grow(scene: Scene, kill: Kill) -> Change:
+def grow(table: NodeTable, kill: Kill) -> Change:
     """Its anonymous memory from its start (or the table's) to the kill, as it was sampled."""
-    table, life = scene.table, kill.life
+    life = kill.life
     last = max(0, min(table.steps - 1, (kill.at_ms - table.start_ms) // table.step_ms))
     first = max(0, min(last, (life.first_ms - table.start_ms) // table.step_ms + 1))
     values = table.signals.get("memory_anon")

@@ -51,13 +51,18 @@ def what(change: Change) -> str:
     return BY_NAME[change.metric].words if change.metric in BY_NAME else change.metric
 
 
+def render_from(one: Incident) -> str:
+    """`from 04:10 on`, or `from 04:10 until 05:31`."""
+    end = f"until {render_moment(one.to_ms)}" if one.is_over else "on"
+    return f"from {render_moment(one.from_ms)} {end}"
+
+
 def render_taken(one: Incident) -> str:
     cause = one.causes[0]
     verb = "started and took" if one.is_new else "took"
     before = "" if one.is_new else f" (before: {amount(cause, cause.before)})"
-    until = f" until {render_moment(one.to_ms)}" if one.is_over else ""
     took = f"{quote(cause.workload)} {verb} {amount(cause, cause.after)} of {what(cause)}{before}"
-    return f"{took} from {render_moment(one.from_ms)} on{until}{render_victims(one)}."
+    return f"{took} {render_from(one)}{render_victims(one)}."
 
 
 def render_victims(one: Incident) -> str:
@@ -108,10 +113,9 @@ def render_throttled(one: Incident) -> str:
     if len(one.causes) > 1:
         cpu = one.causes[1]
         wanted = f"; its CPU use went from {amount(cpu, cpu.before)} to {amount(cpu, cpu.after)}"
-    until = f" until {render_moment(one.to_ms)}" if one.is_over else ""
     shares = f"{amount(cause, cause.after)} of periods, {amount(cause, cause.before)} before"
     return (
-        f"{quote(cause.workload)} was throttled by its own CPU limit{limit} from {render_moment(one.from_ms)} on{until} "
+        f"{quote(cause.workload)} was throttled by its own CPU limit{limit} {render_from(one)} "
         f"({shares}){wanted}."
     )
 
@@ -140,13 +144,14 @@ def render_crash_loop(one: Incident) -> str:
     cause = one.causes[0]
     before = "; before it was not" if one.is_new else ""
     times = render_count(round(cause.after or 0), "time")
-    return f"{quote(cause.workload)} was restarted {times} from {render_moment(one.from_ms)} on{before}."
+    return f"{quote(cause.workload)} was restarted {times} {render_from(one)}{before}."
 
 
 def render_change(one: Incident) -> str:
     cause = one.causes[0]
     levels = f"from {amount(cause, cause.before)} to {amount(cause, cause.after)}"
-    return f"{capital(what(cause))} of {quote(cause.workload)} rose {levels} at {render_moment(one.from_ms)} and stayed there; nobody was seen to suffer."
+    stayed = "; it fell back at " + render_moment(one.to_ms) if one.is_over else " and stayed there"
+    return f"{capital(what(cause))} of {quote(cause.workload)} rose {levels} at {render_moment(one.from_ms)}{stayed}; nobody was seen to suffer."
 
 
 def render_unexplained(one: Incident) -> str:

@@ -9,6 +9,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.read.query.bucket import Points
 from nodescope.use.answers.containers import Container, Life, group_lives, there_share
 from nodescope.use.answers.ranked.ranking import Figure, rank_roughly
+from nodescope.use.answers.ranked.recorded import Recorded
 from nodescope.use.answers.snapshots import View
 
 # Of one container; of a crash loop of days the newest.
@@ -69,13 +70,13 @@ def join_points(parts: Sequence[Points]) -> Points:
     return Points(time_ms, np.where(there, low, np.nan), mean, np.where(there, high, np.nan), count)
 
 
-def join_figures(lives: Sequence[Life], figures: Mapping[str, Figure], span: TimeRange) -> Figure | None:
+def join_figures(lives: Sequence[Life], figures: Mapping[str, Figure], recorded: Recorded) -> Figure | None:
     """One figure of all lives that were measured; None where none was."""
     found = [figures[life.id] for life in lives if life.id in figures]
     if len(found) < 2:
         return found[0] if found else None
     over_span = sum(one.over_span for one in found)
-    there = there_share([life for life in lives if life.id in figures], span)
+    there = there_share([life for life in lives if life.id in figures], recorded)
     return replace(
         found[-1],
         value=over_span / there if there else found[-1].value,

@@ -31,14 +31,17 @@ def list_whole_containers(
     there = filter_lives(view.lives(span), wanted)
     order = Order("", span, {}, {}) if metric == NO_METRIC else rank(view, there, metric, span)
     groups = group_lives(there)
-    figures = {one.newest.id: join_figures(one.lives, order.figures, order.span) for one in groups}
+    figures = {
+        one.newest.id: join_figures(one.lives, order.figures, order.recorded_of(one.node)) for one in groups
+    }
     groups.sort(key=lambda one: place_row(one, figures[one.newest.id], wanted.search, sort))
     shown = groups[:limit]
     limits = find_limits(view, metric, order, shown)
     rows = make_rows(view, span, shown, figures, limits)
     newest_ms = {node.name: node.to_ms or view.snapshot.now_ms for node in view.nodes}
     sentence = render_present(groups, newest_ms)
-    return ContainerTable(tuple(rows), len(groups), metric, order.unit or fallback, order.span, sentence)
+    unit = order.unit or fallback
+    return ContainerTable(tuple(rows), len(groups), metric, unit, order.span, sentence, order.longest.seconds)
 
 
 def place_row(

@@ -12,6 +12,7 @@ from nodescope.read.query.ranking import SPARK_POINTS, rank_containers
 from nodescope.read.query.resolve import resolve_metric
 from nodescope.use.answers.axis import Floats, Integers
 from nodescope.use.answers.containers import Life, there_share
+from nodescope.use.answers.ranked.recorded import Recorded, record_whole
 from nodescope.use.answers.snapshots import View
 
 # Samples that a ranking reads of one node: about half a second on one core.
@@ -29,7 +30,7 @@ class Figure:
     spark: Floats
     """A mean for each piece of the range; NaN where nothing was measured."""
     over_span: float
-    """What it used in the range, divided by the range: the order of every ranking."""
+    """What it used in the range, divided by what was recorded of the range: the order of every ranking."""
     counts: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     """Samples in each piece; empty where they are not known."""
 
@@ -44,6 +45,16 @@ class Order:
     """By id; what was not measured is not here."""
     ends_ms: dict[str, int]
     """By id: the time of its last sample."""
+    recorded: dict[str, Recorded] = field(default_factory=dict)
+    """By node: what of the span was recorded there."""
+
+    def recorded_of(self, node: str) -> Recorded:
+        return self.recorded.get(node) or record_whole(self.span)
+
+    @property
+    def longest(self) -> Recorded:
+        """Of all nodes, that of which the most was recorded."""
+        return max(self.recorded.values(), key=lambda one: one.total_ms, default=record_whole(self.span))
 
 
 def rank(
@@ -51,6 +62,7 @@ def rank(
 ) -> Order:
     figures: dict[str, Figure] = {}
     ends_ms: dict[str, int] = {}
+    recorded: dict[str, Recorded] = {}
     unit, looked = "", span
     for node in view.nodes:
         ids = {one.subject.identity: one for one in lives if one.node == node.name}
@@ -71,15 +83,16 @@ def rank(
         except RequestRejected:
             # This node does not have the metric; the others may.
             continue
+        mine = recorded[node.name] = node.recorded(looked)
         for row in ranked:
             if found := ids.get(row.subject.identity):
-                over_span = row.mean * there_share([found], looked)
+                over_span = row.mean * there_share([found], mine)
                 points = row.points
                 figures[found.id] = Figure(
                     row.mean, row.last, row.maximum, points.mean, over_span, points.count
                 )
                 ends_ms[found.id] = int(points.time_ms[points.count > 0][-1])
-    return Order(unit, looked, figures, ends_ms)
+    return Order(unit, looked, figures, ends_ms, recorded)
 
 
 def shorten(span: TimeRange, series: int) -> TimeRange:

@@ -1,5 +1,5 @@
 """
-Use over a span: what was used in it, divided by its length, whoever was there for how long.
+Use over a span: what was used in it, divided by what was recorded of it, whoever was there for how long.
 
 A job of ten seconds with two cores used 0.0056 cores over an hour, not two.
 The mean while it was there stands beside it. Of a workload, what adds up
@@ -9,11 +9,11 @@ The mean while it was there stands beside it. Of a workload, what adds up
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodescope.base.quantity import is_share, render_count, render_quantity
-from nodescope.base.time_range import TimeRange
+from nodescope.base.quantity import is_share, render_count, render_quantity, render_seconds
 from nodescope.base.workload import UNSURE
 from nodescope.use.answers.containers import Life, there_share
 from nodescope.use.answers.levels import MetricLevel
+from nodescope.use.answers.ranked.recorded import Recorded
 
 # From this share on it was there all the time, but for rounding.
 ALL_THE_TIME = 0.95
@@ -25,7 +25,7 @@ class SpanUse:
     """How much of one metric a workload, or one container, used in a span."""
 
     over_span: float
-    """The integral divided by the span."""
+    """The integral divided by the recorded part of the span."""
     mean: float
     """While any of it was there."""
     per_pod: float
@@ -35,9 +35,11 @@ class SpanUse:
     """Of single containers."""
     samples: int
     there_share: float
-    """Of the span, how long any of it was there."""
+    """Of what was recorded of the span, how long any of it was there."""
     pods: int
     lives: int
+    recorded_seconds: float | None = None
+    """Where less than the span was recorded: how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,13 @@ UNKNOWN_SIZE = NodeSize()
 
 
 def add_up(
-    lives: Sequence[Life], levels: Mapping[str, MetricLevel], span: TimeRange, unit: str
+    lives: Sequence[Life], levels: Mapping[str, MetricLevel], recorded: Recorded, unit: str
 ) -> SpanUse | None:
     """All of these lives together; None where none of them has a sample."""
-    mine = [(levels[life.id], there_share([life], span)) for life in lives if life.id in levels]
+    mine = [(levels[life.id], there_share([life], recorded)) for life in lives if life.id in levels]
     if not mine:
         return None
-    there = there_share(lives, span)
+    there = there_share(lives, recorded)
     whole = sum(share for _, share in mine)
     total = sum(level.mean * share for level, share in mine)
     per_pod = total / whole if whole else mine[-1][0].mean
@@ -81,6 +83,7 @@ def add_up(
         there,
         len({life.pod or life.id for life in lives}),
         len(lives),
+        None if recorded.is_whole else recorded.seconds,
     )
 
 
@@ -90,9 +93,10 @@ def add_up(
 def render_use(use: SpanUse, unit: str, share: float | None = None) -> str:
     """`0.4 cores over the span (10 % of the node), 2 cores while there (20 % of the span), in 3 pods`."""
     of_node = f" ({render_quantity(share, 'ratio')} of the node)" if share is not None else ""
-    words = [f"{render_quantity(use.over_span, unit)} over the span{of_node}"]
+    span = render_recorded(use.recorded_seconds)
+    words = [f"{render_quantity(use.over_span, unit)} over {span}{of_node}"]
     if use.there_share < ALL_THE_TIME:
-        there = f"{render_quantity(use.there_share, 'ratio')} of the span"
+        there = f"{render_quantity(use.there_share, 'ratio')} of {'the span' if use.recorded_seconds is None else 'them'}"
         words.append(f"{render_quantity(use.mean, unit)} while it was there ({there})")
     if use.pods > 1:
         words.append(f"in {render_count(use.pods, 'pod')}")
@@ -100,6 +104,13 @@ def render_use(use: SpanUse, unit: str, share: float | None = None) -> str:
         words.append(f"{use.lives} lives")
     words.append(f"from {render_quantity(use.least, unit)} to {render_quantity(use.most, unit)}")
     return ", ".join(words)
+
+
+def render_recorded(recorded_seconds: float | None) -> str:
+    """What a mean is over: `the span`, or `the 12 min of it that were recorded`."""
+    if recorded_seconds is None:
+        return "the span"
+    return f"the {render_seconds(recorded_seconds)} of the span that were recorded"
 
 
 def render_kind(kind: str) -> str:

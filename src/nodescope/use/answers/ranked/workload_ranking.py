@@ -79,10 +79,11 @@ def rank_node(
     lives = [life for life in view.lives(span) if life.node == node.name]
     levels = read_levels(view, metric, span, lives)
     by_id = {level.id: level for level in levels.rows}
+    recorded = levels.recorded(span)
     size = know_size(folders, view, node)
     found = []
     for group in name_apart(group_workloads(lives)):
-        if use := add_up(group.lives, by_id, span, levels.unit):
+        if use := add_up(group.lives, by_id, recorded, levels.unit):
             share = size.share(metric, levels.unit, use.over_span)
             found.append(RankedWorkload(group, node.name, use, levels.unit, share))
     return found
@@ -91,10 +92,11 @@ def rank_node(
 def read_levels(view: View, metric: str, span: TimeRange, lives: Sequence[Life]) -> Levels:
     """One exact figure a life, however many there are."""
     unit, rows = "", []
+    stretches: tuple[TimeRange, ...] = ()
     for start in range(0, len(lives), FIGURES_MOST):
         some = tuple(lives[start : start + FIGURES_MOST])
         request = TimeseriesRequest(metric, span, 1, "auto", some, limits=False, series_most=FIGURES_MOST)
         answer = read_timeseries(view, request)
-        unit = answer.unit
+        unit, stretches = answer.unit, answer.recorded
         rows += [level for one in answer.series if (level := derive_level(one))]
-    return Levels(unit, tuple(rows))
+    return Levels(unit, tuple(rows), stretches)

@@ -12,9 +12,10 @@ import numpy as np
 
 from nodescope.base.metric_names import PERIODS, THROTTLED, USAGE
 from nodescope.base.time_range import TimeRange
-from nodescope.use.answers.containers import SAMPLE_MS, Life
+from nodescope.use.answers.containers import Life
 from nodescope.use.answers.incidents.signal import MIB, Signal
 from nodescope.use.answers.incidents.table import Floats, NodeTable, WorkloadRow, count_steps, read_signals
+from nodescope.use.answers.ranked.recorded import SAMPLE_MS
 from nodescope.use.answers.refusal import bad_request
 from nodescope.use.answers.snapshots import ServedNode, View
 

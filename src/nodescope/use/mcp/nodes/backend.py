@@ -92,11 +92,12 @@ def read_levels(backend: Backend, metric: str, span: TimeRange, ids: Sequence[st
     if ids is None:
         ids = [life.id for life in backend.read_lives(span)]
     unit, rows = "", []
+    stretches: tuple[TimeRange, ...] = ()
     for some in parts_of(ids, backend.series_most):
         found = backend.read_timeseries(metric, span, some)
-        unit = clean_text(found.unit)
+        unit, stretches = clean_text(found.unit), found.recorded
         rows += [level for one in found.series if (level := derive_level(one))]
-    return Levels(unit, tuple(rows))
+    return Levels(unit, tuple(rows), stretches)
 
 
 def read_devices(backend: Backend, metric: str, span: TimeRange, node: str) -> tuple[str, list[Device]]:

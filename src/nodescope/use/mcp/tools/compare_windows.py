@@ -11,6 +11,7 @@ from nodescope.read.query.row_reader import ask_pairwise
 from nodescope.use.answers.containers import Container, Life
 from nodescope.use.answers.deploys import RUNS, find_takeovers
 from nodescope.use.answers.levels import Levels, MetricLevel
+from nodescope.use.answers.ranked.recorded import record_whole
 from nodescope.use.answers.ranked.span_use import add_up
 from nodescope.use.mcp.nodes.backend import Backend, read_levels, run_study
 from nodescope.use.mcp.nodes.fleet import Fleet
@@ -254,7 +255,8 @@ def merge_window(
     if figures is None:
         return None
     levels = {level.id: level for level in map(level_of, answers) if level}
-    use = add_up([life for life in container.within(span) if life.id in levels], levels, span, figures.unit)
+    mine = [life for life in container.within(span) if life.id in levels]
+    use = add_up(mine, levels, record_whole(span), figures.unit)
     return WindowFigures(figures, use.mean if use else figures.avg, use.pods if use else 1)
 
 
@@ -262,7 +264,8 @@ def merge_gpus(container: Container, parts: Sequence[Levels | None], span: TimeR
     """None where no process of it was on a GPU."""
     levels = {row.id: row for part in parts if part for row in part.rows}
     unit = next((part.unit for part in parts if part), "")
-    use = add_up([life for life in container.within(span) if life.id in levels], levels, span, unit)
+    mine = [life for life in container.within(span) if life.id in levels]
+    use = add_up(mine, levels, record_whole(span), unit)
     if use is None:
         return None
     figures = Figures(use.per_pod, use.samples, 0.0, unit, max=use.most, min=use.least)

@@ -35,7 +35,7 @@ def list_node(backend: Backend, sort: str) -> NodeContainers:
     metric = choose_metric(sort, backend.read_metrics())
     span = read_span(about, None, None).span
     levels = read_levels(backend, metric.name, span)
-    shares = {life.id: there_share([life], span) for life in lives}
+    shares = {life.id: there_share([life], levels.recorded(span)) for life in lives}
     return about, lives, {row.id: row.mean * shares.get(row.id, 1.0) for row in levels.rows}, levels.unit
 
 

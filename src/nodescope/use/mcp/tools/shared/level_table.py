@@ -33,10 +33,11 @@ def join_levels(groups: Sequence[WorkloadLives], levels: Levels, span: TimeRange
     """One row for each group that has a sample, the highest use over the span first."""
     by_id = {level.id: level for level in levels.rows}
     interval = usual_interval((life for group in groups for life in group.lives), by_id, span)
+    recorded = levels.recorded(span)
     rows = []
     for group in groups:
         lives = group.within(span)
-        if use := add_up(lives, by_id, span, levels.unit):
+        if use := add_up(lives, by_id, recorded, levels.unit):
             seconds = sum(overlap_seconds(life, span) for life in lives if life.id in by_id)
             rows.append(LevelRow(group, use, 1 - use.samples / max(use.samples, seconds / interval)))
     return sorted(rows, key=lambda row: (-row.use.over_span, row.group.full_name))
