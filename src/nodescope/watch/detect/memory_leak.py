@@ -67,8 +67,6 @@ class MemoryPath:
     """By level of the ladder: the rise that was found when its last bucket was completed."""
     seen: float = 0.0
     highest: float = 0.0
-    has_settled: bool = False
-    """It was level for an hour, some time."""
 
     def began_with_it(self, rise: SteadyRise) -> bool:
         """
@@ -81,7 +79,7 @@ class MemoryPath:
         while at - self.first >= START_SECONDS:
             before = self.ladder.find(at - max(START_SECONDS, CALM_SHARE * rise.span_seconds))
             if before is None:
-                return not self.has_settled
+                return True
             if low - before.low < CALM_PACE * rise.per_second * (at - before.start):
                 return False
             at, low = before.start, before.low
@@ -148,14 +146,12 @@ class Leaks:
         limit = bound_limit(one, look)
         closed = path.ladder.add(look.at, one.held)
         for level in closed:
-            rise = find_rise(path.ladder.levels[level], WIDTHS[level], least_growth(limit))
+            rise = find_rise(path.ladder.levels[level], WIDTHS[level], least_growth(one, look))
             path.rises.pop(level, None)
             if rise:
                 path.rises[level] = rise
         if SETTLED_LEVEL in closed:
-            settled = path.find_settled(SETTLED_SHARE * limit)
-            path.has_settled |= settled > 0
-            self._survive(path, settled)
+            self._survive(path, path.find_settled(SETTLED_SHARE * limit))
         rise = choose_rise(path, limit)
         if rise is None or rise.seconds_to(limit) > SUSPECT_RATIO * rise.span_seconds:
             return None
@@ -174,8 +170,11 @@ class Leaks:
         return max(record + RECORD_SHARE * limit, beyond)
 
 
-def least_growth(limit: float) -> float:
-    return max(LEAST_BYTES, LEAST_SHARE * limit) if isfinite(limit) else LEAST_BYTES
+def least_growth(one: ContainerLook, look: NodeLook) -> float:
+    """Of its own limit, or of the node: where the node is full, who grew by little is not why."""
+    bound = bound_limit(one, look)
+    whole = bound if one.limit <= bound else look.memory_bytes
+    return max(LEAST_BYTES, LEAST_SHARE * whole) if isfinite(whole) else LEAST_BYTES
 
 
 def bound_limit(one: ContainerLook, look: NodeLook) -> float:
