@@ -36,8 +36,9 @@ END_MS = 1_772_366_400_000
 MINUTES = 30
 # Of the generated nodes: the first has a kill, the second is well.
 NUMBERS = (0, 1)
-PATIENCE_SECONDS = 120.0
-DEADLINE_SECONDS = 0.5
+PATIENCE_SECONDS = 60.0
+# Before a request fails; a busy machine needs a part of it.
+DEADLINE_SECONDS = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,6 @@ def test_cells_workloads_and_seconds_are_those_of_the_folders(
             assert sorted(rows[0]) == [name_node(number) for number in NUMBERS]
             for name, row in rows[0].items():
                 assert read_cells(row) == pytest.approx(read_cells(rows[1][name]), rel=1e-6, nan_ok=True)
-                assert row["sentence"] == rows[1][name]["sentence"]
         for path, words in (
             ("/api/cluster/workloads", {"metric": "memory", "range": "all"}),
             ("/api/timeseries", {"node": name_node(0), "metric": "memory", "range": "all"}),
@@ -156,7 +156,7 @@ def test_a_store_that_hangs_is_said_of_its_nodes_and_nobody_waits(
     wait_for(lambda: not listing._asking_ns)
     with hanging(s3):
         listing.look_again()
-        wait_for(lambda: "no answer within 0.5 s" in listing.reason)
+        wait_for(lambda: "no answer within 2 s" in listing.reason)
         wall = asker.json("/api/cluster/wall", measure="cpu", range="all")
         assert [(row["state"], row["node"]) for row in wall["nodes"]] == [
             ("away", name_node(number)) for number in NUMBERS
@@ -164,15 +164,15 @@ def test_a_store_that_hangs_is_said_of_its_nodes_and_nobody_waits(
         assert all(listing.url in row["reason"] for row in wall["nodes"])
     listing.look_again()
     wait_for(lambda: not listing.reason and not listing._asking_ns)
-    # A node is asked again after a pause of its own.
-    asker.clock.mono += 120 * 10**9
-    wall = wait_for(
-        lambda: (
-            (found := asker.json("/api/cluster/wall", measure="cpu", range="all"))
-            and all(row["state"] == "ok" for row in found["nodes"])
-            and found
-        )
-    )
+
+    def ask() -> Any:
+        # An answer is kept for 15 s, and a node is asked again after a pause of its own.
+        asker.clock.mono += 120 * 10**9
+        asker.clock.wall += 120 * 10**9
+        found = asker.json("/api/cluster/wall", measure="cpu", range="all")
+        return found if {row["state"] for row in found["nodes"]} == {"ok"} else None
+
+    wall = wait_for(ask)
     assert any(cell is not None for cell in wall["nodes"][0]["cells"])
 
 
