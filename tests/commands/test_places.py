@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodescope.base.errors import SettingsRejected
-from nodescope.commands.shared.places import find_folder
+from nodescope.commands.shared.places import find_folder, is_store
 
 
 def test_a_path_and_the_address_of_a_folder_are_the_same() -> None:
@@ -17,12 +17,16 @@ def test_a_path_and_the_address_of_a_folder_are_the_same() -> None:
     )
 
 
+def test_a_store_is_no_folder() -> None:
+    assert all(
+        map(is_store, ("s3://bucket/archive", "gs://bucket", "abfs://box@account.dfs.core.windows.net/path"))
+    )
+    assert not any(map(is_store, ("some/folder", "file:///mnt/archive", "http://10.0.0.5:8050", "s3")))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("s3://key:word@bucket/archive", "copy the days"),
-        ("gs://bucket/word", "nodescope fleet"),
-        ("abfs://word@account.dfs.core.windows.net/path", "mount the store"),
         ("http://10.0.0.5:8050/word", "--viewer NODE=URL"),
         ("file://word/archive", "file:///FOLDER"),
         ("ftp://word/archive", "file:///FOLDER"),

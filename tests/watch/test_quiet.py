@@ -140,6 +140,47 @@ def test_what_was_survived_outlives_the_agent(tmp_path: Path) -> None:
     assert read_levels(["no", "names"]) == {}
 
 
+@pytest.mark.parametrize("hours", [1.0, 2.0, 8.0, 14.0])
+def test_a_cache_that_fills_from_its_start_is_nothing_however_long_that_takes(hours: float) -> None:
+    """Longer than the hour, or the six, that a level of the ladder reaches back."""
+    assert not follow(Leaks(), [*rise(hours, 0.02, 0.85), *[0.85] * 360])
+    found = follow(Leaks(), rise(hours, 0.02, 1.0))
+    assert float(found[0][1].evidence["held_bytes"] or 0) == pytest.approx(0.92 * LIMIT, rel=0.03)
+
+
+@pytest.mark.parametrize("hours", [1.5, 5.0, 9.0])
+def test_a_leak_after_a_level_hour_is_told_before_half_of_its_time(hours: float) -> None:
+    begins = len(LEVEL) * STEP
+    found = follow(Leaks(), [*LEVEL, *rise(hours, 0.4, 1.0)])
+    assert (found[0][0] - begins) / (hours * HOUR) < 0.5
+
+
+def test_workers_that_are_replaced_rise_by_no_more_than_they_fell() -> None:
+    """The first of them was half grown when the watcher came, and the next one lives longer."""
+    first = np.linspace(0.5, 0.6, 120).tolist()
+    assert not follow(Leaks(), [*first, *rise(2, 0.35, 0.7), *rise(2.2, 0.35, 0.75)])
+
+
+def test_a_peak_at_the_start_does_not_hide_a_leak() -> None:
+    """It fell by half of its limit once; near the limit that counts no more."""
+    found = follow(Leaks(), [*[0.8] * 30, *[0.3] * 720, *rise(5, 0.3, 1.0)])
+    assert 0.9 * LIMIT < float(found[0][1].evidence["held_bytes"] or 0) < 0.96 * LIMIT
+
+
+def test_who_grew_by_little_is_not_why_the_node_is_full() -> None:
+    """Without a limit of its own the node is the limit: 32 GiB are left of 64."""
+    for grown, is_told in ((0.2 * GIB, False), (20 * GIB, True)):
+        leaks = Leaks()
+        found = []
+        for number, share in enumerate([*[0.0] * 360, *rise(2, 0.0, 1.0)]):
+            one = container("heap", held=GIB + share * grown)._replace(limit=inf)
+            # Somebody else takes the rest.
+            left = 32 * GIB * (1 - share) + 2**20
+            look = NodeLook(STEP * number, STEP, [one], {}, 8, 64 * GIB, left)
+            found += sure(leaks.look(look))
+        assert bool(found) is is_told
+
+
 # -- disks -------------------------------------------------------------------------------
 
 
@@ -257,6 +298,10 @@ def test_a_build_at_its_limit_from_its_first_moment_on_wakes_nobody() -> None:
     """Without the API nobody says that it is a job; a service that never gets out of it is told."""
     assert not hold_back(600, 1200)
     assert hold_back(600, 2400)
+
+
+def test_a_build_that_comes_to_its_limit_after_some_minutes_wakes_nobody_either() -> None:
+    assert not hold_back(900, 900)
 
 
 def test_who_is_held_back_later_is_told_within_minutes() -> None:

@@ -46,7 +46,7 @@ from nodescope.commands.shared.node_options import (
 )
 from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
-from nodescope.commands.shared.places import find_folder
+from nodescope.commands.shared.places import find_folder, is_store
 from nodescope.commands.shared.ports import VIEWER_PORT
 from nodescope.read.files.given_paths import check_given, has_data
 from nodescope.serve.connections import Connections
@@ -65,6 +65,7 @@ from nodescope.use.viewer.front import Front, guard
 
 if TYPE_CHECKING:
     # Arrow and FastAPI are loaded for the first question.
+    from nodescope.read.files.store_listing import StoreListing
     from nodescope.use.answers.snapshots import NodeFolders
     from nodescope.use.cluster.gatherer import Gatherer
     from nodescope.use.viewer.request import Viewer
@@ -73,6 +74,7 @@ EXAMPLE = """example:
   nodescope viewer ~/.local/state/nodescope --agent http://127.0.0.1:9100
   nodescope viewer demo
   nodescope viewer metrics-20260101T000000Z.parquet
+  nodescope viewer s3://bucket/archive --days 2
   nodescope viewer --kubernetes --kubeconfig ~/.kube/config
   nodescope viewer --viewer worker-1=http://10.0.0.5:8050 --viewer worker-2=http://10.0.0.6:8050
 """
@@ -82,6 +84,9 @@ REST = "5m"
 CLUSTER_REST = "1h"
 # A node's cells come from its rollups: what takes longer than this hangs.
 NODE_DEADLINE = "5s"
+# Of an object store. Each file that is shown costs a request and some 20 KiB of memory.
+STORE_DAYS = 2
+DAYS_MOST = 90
 # What the page of many nodes shows first is gathered so often, while somebody has looked within a
 # quarter of an hour.
 GATHER_SECONDS, LOOKED_SECONDS = 60.0, 900.0
@@ -95,7 +100,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "path",
         nargs="*",
         metavar="PATH",
-        help="a data folder, a folder of such, a fleet's copy (file:// too), or Parquet files; this machine's data folder unless given",
+        help="a data folder, a folder of such, a fleet's copy (a folder, s3://, gs://, abfs://, file://), or Parquet files; "
+        "this machine's data folder unless given",
+    )
+    parser.add_argument(
+        "--days",
+        type=int,
+        metavar="N",
+        help=f"of an object store, the newest days that are shown; {STORE_DAYS} unless given",
     )
     parser.add_argument("--agent", metavar="URL", help="an agent whose live tail is shown, http://HOST:9100")
     parser.add_argument("--agent-token-file", type=Path, metavar="FILE", help="the agent's token")
@@ -114,11 +126,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     share_one_heap()
     check_kubernetes(options)
-    options.path = [find_folder(text) for text in options.path]
+    stores = [text for text in options.path if is_store(text)]
+    options.path = [find_folder(text) for text in options.path if not is_store(text)]
     loaded = read_guards(options, "kubeconfig")
     settings = loaded.settings
     set_up_logging(settings.log_level)
-    others = find_others(options, loaded)
+    others = find_others(options, loaded, find_stores(stores, options.days))
     # An agent alone is enough to look at: its ring holds the last minutes. So are other viewers.
     paths = options.path or ([] if options.agent or others else [choose_data(settings, os.environ)])
     options.rest = options.rest or (CLUSTER_REST if others else REST)
@@ -128,22 +141,58 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OtherViewers:
-    """Nodes that are behind other viewers, and by when these have to answer."""
+    """Nodes that are behind other viewers or in object stores, and by when these have to answer."""
 
     directories: Sequence[Any]
     deadline_seconds: float
+    stores: "Stores | None" = None
 
 
-def find_others(options: argparse.Namespace, loaded: LoadedSettings) -> OtherViewers | None:
-    """None where neither --viewer nor --kubernetes was given."""
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Object stores whose newest days are shown."""
+
+    urls: Sequence[str]
+    days: int
+
+    def open(self, deadline_seconds: float) -> "list[StoreListing]":
+        """Each is listed from now on."""
+        from nodescope.read.files.store_listing import StoreListing
+
+        found = [
+            StoreListing(url.rstrip("/"), self.days, deadline_seconds, SystemClock()) for url in self.urls
+        ]
+        for one in found:
+            one.start()
+        return found
+
+
+def find_stores(urls: Sequence[str], days: int | None) -> Stores | None:
+    if not urls:
+        if days is not None:
+            raise SettingsRejected("--days goes with the address of an object store, s3://BUCKET/PATH")
+        return None
+    if days is not None and not 1 <= days <= DAYS_MOST:
+        raise SettingsRejected(f"--days {days} is not accepted; accepted: 1 to {DAYS_MOST}")
+    from nodescope.keep.copy.object_store import check_url
+
+    for url in urls:
+        check_url(url)
+    return Stores(urls, days or STORE_DAYS)
+
+
+def find_others(
+    options: argparse.Namespace, loaded: LoadedSettings, stores: Stores | None
+) -> OtherViewers | None:
+    """None where neither --viewer nor --kubernetes nor a store was given."""
     deadline_seconds = read_quantity(options, "deadline", parse_deadline, "100ms to 5m")
     if not (options.viewer or options.kubernetes):
-        return None
+        return OtherViewers((), deadline_seconds, stores) if stores else None
     from nodescope.use.cluster.asked_node import RemoteNode
 
     access = read_access(options, deadline_seconds)
     found = build_viewers(options, loaded, access, lambda node, endpoint: RemoteNode(node, endpoint, access))
-    return OtherViewers(found, deadline_seconds)
+    return OtherViewers(found, deadline_seconds, stores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +224,9 @@ class Answering:
         from nodescope.use.viewer.request import Viewer
 
         feed = AgentFeed(self.agent.address, self.agent.token, self.agent.tls) if self.agent else None
-        folders = NodeFolders(self.paths, SystemClock(), feed)
+        others = self.others
+        stores = others.stores.open(others.deadline_seconds) if others and others.stores else []
+        folders = NodeFolders(self.paths, SystemClock(), feed, stores)
         self._viewer = Viewer(
             folders,
             connections=self.connections,

@@ -75,6 +75,13 @@ class Ladder:
             return [level]
         return [level, *self._add(level + 1, bucket.start, bucket.low, bucket.high)]
 
+    def find(self, at: float) -> Bucket | None:
+        """The bucket that a moment lies in, of the finest level that reaches back so far."""
+        for level in self.levels:
+            if level and level[0].start <= at:
+                return max((one for one in level if one.start <= at), key=lambda one: one.start)
+        return None
+
     def look_back(self, before: float) -> tuple[float, float]:
         """Of all that lies before a moment: the highest value (minus infinity where nothing does) and the deepest fall."""
         highest, fall = -inf, 0.0

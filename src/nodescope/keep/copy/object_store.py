@@ -113,11 +113,16 @@ def check_url(url: str) -> None:
 
 
 def open_store(
-    url: str, pace: UploadPace | None = None, environment: Mapping[str, str] = os.environ
+    url: str,
+    pace: UploadPace | None = None,
+    environment: Mapping[str, str] = os.environ,
+    silence_seconds: float = RETRY_SECONDS,
 ) -> "ObjectStore":
+    """A request fails when the store has said nothing for so long; it is tried again a few times."""
     check_url(url)
     try:
         files, base = open_files(url, environment)
+        files = bound_silence(files, silence_seconds)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RequestRejected(f"{url}: {first_line(error)}") from error
     return ObjectStore(url.rstrip("/"), files, base.rstrip("/"), pace or UploadPace())
@@ -142,6 +147,16 @@ def open_files(url: str, environment: Mapping[str, str]) -> tuple[pafs.FileSyste
         return files, f"{place.container}/{place.path}"
     files, base = pafs.FileSystem.from_uri(limit_retries(url) if scheme in GOOGLE else url)
     return files, str(base)
+
+
+def bound_silence(files: pafs.FileSystem, seconds: float) -> pafs.FileSystem:
+    """Amazon's client waits for minutes by default, and an address cannot say otherwise."""
+    if not hasattr(pafs, "S3FileSystem") or not isinstance(files, pafs.S3FileSystem):
+        return files
+    # As Arrow itself sends one to another process: everything that the address and the environment said.
+    make, (given, *more) = files.__reduce__()
+    made: pafs.FileSystem = make({**given, "request_timeout": seconds, "connect_timeout": seconds}, *more)
+    return made
 
 
 def limit_retries(url: str) -> str:
@@ -251,6 +266,13 @@ class ObjectStore:
         for one in found:
             if one.type == pafs.FileType.File:
                 yield Listed(one.path[len(self.base) + 1 :], one.size)
+
+    def list_folders(self, key: str = "") -> tuple[str, ...]:
+        """The folders right below a key, by their own names; a bucket has what its names are cut at."""
+        wanted = pafs.FileSelector(self.full(key), allow_not_found=True)
+        with one_line(self.scheme):
+            found = self.files.get_file_info(wanted)
+        return tuple(sorted(one.base_name for one in found if one.type == pafs.FileType.Directory))
 
     def check_bucket(self) -> None:
         """A listing of a bucket that is not there is as empty as one of a bucket with nothing in it."""

@@ -10,6 +10,7 @@ are opened there.
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from nodescope.base.errors import ArchiveRefused, NodescopeError, RequestRejected
@@ -25,6 +26,8 @@ from nodescope.read.files.sidecar_cache import SidecarCache
 
 # Requests under way at once while listing; a store answers one in some 20 ms.
 WORKERS = 16
+# How the folder of a day begins.
+DAY = "dt="
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +163,10 @@ def refer_listing(root: str, partition: str, one: Listing) -> FileRef:
 # -- object stores -----------------------------------------------------------------
 
 
-def survey_store(store: ObjectStore) -> Survey:
-    """One listing of all names, then a manifest for each partition."""
+def survey_store(store: ObjectStore, days: int = 0) -> Survey:
+    """One listing of all names, or of the newest so many days; then a manifest for each partition."""
     partitions: dict[str, dict[str, Listed]] = {}
-    for one in store.list():
+    for one in chain.from_iterable(map(store.list, find_days(store, days) if days else [""])):
         partition, _, name = one.key.rpartition("/")
         if not any(part in NOT_DATA for part in partition.split("/")):
             partitions.setdefault(partition, {})[name] = one
@@ -174,6 +177,19 @@ def survey_store(store: ObjectStore) -> Survey:
         for found in pool.map(lambda item: survey_objects(store, *item), sorted(partitions.items())):
             survey.add(found)
     return survey
+
+
+def find_days(store: ObjectStore, days: int) -> list[str]:
+    """The newest days of a fleet's copy, or of each data folder in a store that has several."""
+    top = store.list_folders()
+    homes = {"": top}
+    if not any(name.startswith(DAY) for name in top):
+        homes = {f"{name}/": store.list_folders(name) for name in top if name not in NOT_DATA}
+    return [
+        f"{home}{name}"
+        for home, names in homes.items()
+        for name in sorted(one for one in names if one.startswith(DAY))[-days:]
+    ]
 
 
 def survey_objects(store: ObjectStore, partition: str, objects: Mapping[str, Listed]) -> Survey:

@@ -20,14 +20,21 @@ import pyarrow.parquet as pq
 from nodescope.base.errors import ArchiveDamaged, ArchiveRefused
 from nodescope.keep.check.bounds import check_bounds
 from nodescope.keep.check.sums import FileSum
-from nodescope.keep.copy.object_store import ObjectStore, open_store
+from nodescope.keep.copy.object_store import RETRY_SECONDS, ObjectStore, open_store
 from nodescope.keep.parquet import first_line
+
+_patience_seconds: dict[str, float] = {}
+
+
+def set_patience(url: str, seconds: float) -> None:
+    """How long a store may say nothing before a request fails; before it is opened."""
+    _patience_seconds[url] = seconds
 
 
 @lru_cache(maxsize=64)
 def store_at(url: str) -> ObjectStore:
     """One connection pool an address and process."""
-    return open_store(url)
+    return open_store(url, silence_seconds=_patience_seconds.get(url, RETRY_SECONDS))
 
 
 @lru_cache(maxsize=512)

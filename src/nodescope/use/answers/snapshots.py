@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.base.clock import Clock
 from nodescope.base.findings.annotation import Annotation
@@ -27,6 +28,10 @@ from nodescope.read.query.resolve import Rate
 from nodescope.read.series_name import Identity, Subject
 from nodescope.use.answers.containers import Life, make_life
 from nodescope.use.answers.ranked.recorded import Recorded, find_stretches, make_recorded
+
+if TYPE_CHECKING:
+    # Arrow's file systems are loaded where a store was named.
+    from nodescope.read.files.store_listing import StoreListing
 
 LOOK_NS = 1_000_000_000
 # Sooner where a log has grown: a sample is written at any part of a second.
@@ -189,11 +194,18 @@ class Folder:
 
 
 class NodeFolders:
-    """Data folders, files and an agent; looked at again when a snapshot is wanted."""
+    """Data folders, files, object stores and an agent; looked at again when a snapshot is wanted."""
 
-    def __init__(self, paths: Sequence[Path], clock: Clock, agent: AgentFeed | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        clock: Clock,
+        agent: AgentFeed | None = None,
+        stores: "Sequence[StoreListing]" = (),
+    ) -> None:
         check_given(paths)
         self._paths = tuple(paths)
+        self.stores = tuple(stores)
         self._clock = clock
         self.agent = agent
         self._folders: dict[Path, Folder] = {}
@@ -251,7 +263,8 @@ class NodeFolders:
         if self._clock.mono_ns() - self._listed_ns >= LIST_NS:
             self._list()
             self._listed_ns = self._clock.mono_ns()
-        refusals = tuple(refusal for folder in self._folders.values() for refusal in folder.files.refusals)
+        listed = (*(folder.files for folder in self._folders.values()), *self.stores)
+        refusals = tuple(refusal for one in listed for refusal in one.refusals)
         return Snapshot(tuple(self._nodes()), refusals, self._clock.wall_ns() // 1_000_000)
 
     def _list(self) -> None:
@@ -279,9 +292,13 @@ class NodeFolders:
                 paths.setdefault(entry.node, set()).add(folder.path)
             for stream in (folder.log.streams() if folder.log else {}).values():
                 homes.setdefault(stream.node, set()).add(folder.path)
-        names = sorted({*by_node, *(stream.node for stream in streams.values())})
+        names = {*by_node, *(stream.node for stream in streams.values())}
+        for entry in (entry for store in self.stores for entry in store.entries):
+            # A node whose folder is here is read here: the store has the same rows.
+            if entry.node not in names:
+                by_node.setdefault(entry.node, []).append(entry)
         gone = self.agent.reason if self.agent else ""
-        for name in names:
+        for name in sorted({*names, *by_node}):
             catalog = self._catalog(name, by_node.get(name, []), paths.get(name, set()))
             mine = {run: stream for run, stream in streams.items() if stream.node == name}
             places = sorted(paths.get(name, set()) | homes.get(name, set()))

@@ -1,5 +1,6 @@
 """
-What the cluster's page asks of one node, whoever answers: a data folder here, or the node's viewer over HTTP.
+What the cluster's page asks of one node, whoever answers: a data folder here, files in an object store, or the
+node's viewer over HTTP.
 
 What a viewer sends is checked before it is kept: a node must not be able to
 fill the memory of all others' page, nor to break it.
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from nodescope.base.text import clean_name, clean_text
 from nodescope.base.time_range import TimeRange
+from nodescope.read.files.store_listing import StoreListing, find_failure
 from nodescope.serve.http_client import Endpoint, HttpClient
 from nodescope.use.answers.foreign_record import rename_node
 from nodescope.use.answers.minutes.json_form import parse_minutes
@@ -112,6 +114,33 @@ class FolderNode:
 
     def close(self) -> None:
         """Its files are shared with the viewer."""
+
+
+class StoreNode(FolderNode):
+    """A node whose files are in an object store."""
+
+    is_local = False
+
+    def __init__(self, folders: NodeFolders, name: str, store: StoreListing) -> None:
+        super().__init__(folders, name)
+        self._store = store
+
+    def read_minutes(self, wanted: CellsWanted) -> NodeMinutes:
+        found = super().read_minutes(wanted)
+        self._check(TimeRange(found.from_ms, found.to_ms))
+        return found
+
+    def rank(self, metric: str, span: TimeRange) -> list[WorkloadOnNode]:
+        found = super().rank(metric, span)
+        self._check(span)
+        return found
+
+    def _check(self, span: TimeRange) -> None:
+        """A store that does not answer is not a node on which nothing was measured."""
+        mine = [one for one in self._store.entries if one.node == self._name]
+        inside = [one for one in mine if one.from_ms <= span.to_ms and one.to_ms >= span.from_ms]
+        if reason := find_failure(inside):
+            raise NodeAway(reason)
 
 
 class RemoteNode:

@@ -21,7 +21,7 @@ from nodescope.base.log import Log
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange, render_time
 from nodescope.use.answers.minutes.node_minutes import CellRequest
-from nodescope.use.cluster.asked_node import AskedNode, CellsWanted, WorkloadOnNode
+from nodescope.use.cluster.asked_node import AskedNode, CellsWanted, StoreNode, WorkloadOnNode
 from nodescope.use.cluster.grid import NodeCells
 from nodescope.use.nodes.directory import NodeDirectory, NodeEntry
 
@@ -29,6 +29,8 @@ from nodescope.use.nodes.directory import NodeDirectory, NodeEntry
 AT_ONCE = 32
 # Folders are read by this machine's own cores.
 FOLDERS_AT_ONCE = 2
+# Rows of a store are fetched over the network, and unpacked here. One that hangs keeps no viewer from answering.
+STORES_AT_ONCE = 8
 # A node that failed is asked again after this, twice as long each time.
 PAUSE_SECONDS, PAUSE_MOST_SECONDS = 5.0, 60.0
 # The newest cells, which an open page wants again and again, are asked of a node at most so often.
@@ -97,12 +99,14 @@ class Gatherer:
         deadline_seconds: float,
         viewers: Executor | None = None,
         folders: Executor | None = None,
+        stores: Executor | None = None,
     ) -> None:
         self._directory = directory
         self._clock = clock
         self.deadline_seconds = deadline_seconds
         self._viewers = viewers or ThreadPoolExecutor(AT_ONCE, "ask-viewer")
         self._folders = folders or ThreadPoolExecutor(FOLDERS_AT_ONCE, "ask-folder")
+        self._stores = stores or ThreadPoolExecutor(STORES_AT_ONCE, "ask-store")
         self._lock = Lock()
         self._states: dict[str, AskedState] = {}
         self._rounds: OrderedDict[tuple[str, int, int], NodeRound[list[WorkloadOnNode]]] = OrderedDict()
@@ -199,6 +203,8 @@ class Gatherer:
             return sum(1 for state in self._states.values() if state.asking_ns)
 
     def _executor(self, entry: NodeEntry[AskedNode]) -> Executor:
+        if isinstance(entry.backend, StoreNode):
+            return self._stores
         return self._folders if entry.backend.is_local else self._viewers
 
     def _ask_one(self, entry: NodeEntry[AskedNode], state: AskedState, wanted: Iterable[CellsWanted]) -> None:
@@ -294,7 +300,7 @@ class Gatherer:
             return dict(known.replies), len(known.asking), dict(known.away)
 
     def close(self) -> None:
-        for executor in (self._viewers, self._folders):
+        for executor in (self._viewers, self._folders, self._stores):
             executor.shutdown(wait=False, cancel_futures=True)
 
 

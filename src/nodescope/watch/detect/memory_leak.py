@@ -4,9 +4,9 @@ A container whose memory rises steadily towards its limit, told before it is kil
 Page cache does not count: the kernel gives it back. Somebody is told when a straight
 rise has gone about two fifths of its way and half of the limit is used, or when the limit is
 minutes away. Earlier, anything that fills its heap looks the same. A rise that began with its
-container is told when it is near the limit, unless the workload was killed before: most of those
-level off. What a container of the workload held before without being killed is no news, and
-of one that goes up and down all the time a new height is news beyond half of its deepest fall.
+container, or was there before the watcher, is told when it is near the limit, unless the workload was
+killed before: most of those level off. What a container of the workload held before without being
+killed is no news, and of one that goes up and down a new height is news beyond its deepest fall.
 """
 
 from collections.abc import Mapping
@@ -35,13 +35,15 @@ SUSPECT_RATIO = 4.0
 SOON_SECONDS = 6 * 3600.0
 # A rise of less than five minutes is told only where the limit is near.
 LEAST_SECONDS = 300.0
-NEAR_SHARE = 0.85
+NEAR_SHARE = 0.92
 # A rise that begins so soon after its container has begun with it.
 START_SECONDS = 600.0
-# It was as high before and fell again: a heap that is collected. Of one that falls
-# deeper, so much of its fall.
+# Before a rise it was level, if in so much of its time it grew by less than half of its pace.
+CALM_SHARE = 0.25
+CALM_PACE = 0.5
+# It was as high before and fell again: a heap that is collected, or a worker that is replaced.
+# From there on it has to rise by this share of the limit, or by as much as it fell.
 RECORD_SHARE = 0.03
-FALL_SHARE = 0.5
 # A container has settled when its last hour, in buckets of twelve minutes, was
 # hardly higher than what was before.
 SETTLED_LEVEL = 2
@@ -65,6 +67,23 @@ class MemoryPath:
     """By level of the ladder: the rise that was found when its last bucket was completed."""
     seen: float = 0.0
     highest: float = 0.0
+
+    def began_with_it(self, rise: SteadyRise) -> bool:
+        """
+        Whether it has risen from its first moment on.
+
+        A rise is seen as far back as its level of the ladder reaches, which is not where it
+        began: what lies before is asked of coarser ones, step by step.
+        """
+        at, low = rise.since, rise.low - rise.grown
+        while at - self.first >= START_SECONDS:
+            before = self.ladder.find(at - max(START_SECONDS, CALM_SHARE * rise.span_seconds))
+            if before is None:
+                return True
+            if low - before.low < CALM_PACE * rise.per_second * (at - before.start):
+                return False
+            at, low = before.start, before.low
+        return True
 
     def find_settled(self, least: float) -> float:
         """What it held before the last hour, if it has not gone beyond since; 0 where it has, or is too young."""
@@ -127,7 +146,7 @@ class Leaks:
         limit = bound_limit(one, look)
         closed = path.ladder.add(look.at, one.held)
         for level in closed:
-            rise = find_rise(path.ladder.levels[level], WIDTHS[level], least_growth(limit))
+            rise = find_rise(path.ladder.levels[level], WIDTHS[level], least_growth(one, look))
             path.rises.pop(level, None)
             if rise:
                 path.rises[level] = rise
@@ -136,16 +155,26 @@ class Leaks:
         rise = choose_rise(path, limit)
         if rise is None or rise.seconds_to(limit) > SUSPECT_RATIO * rise.span_seconds:
             return None
-        highest, fall = path.ladder.look_back(rise.since)
-        record = max(highest, self.known.get(path.place, 0.0))
-        if rise.high - record < max(RECORD_SHARE * limit, FALL_SHARE * fall):
+        if rise.high < self._find_news(path, rise, limit):
             return None
         is_sure = is_leak(one, path, rise, limit, is_known=path.place in self.killed)
         return describe_leak(one, rise, limit, is_sure=is_sure)
 
+    def _find_news(self, path: MemoryPath, rise: SteadyRise, limit: float) -> float:
+        """The height from which on a rise is news."""
+        highest, fall = path.ladder.look_back(rise.since)
+        # The last fall is where the rise begins.
+        fall = max(fall, highest - (rise.low - rise.grown))
+        record = max(highest, self.known.get(path.place, 0.0))
+        beyond = min(record + fall, NEAR_SHARE * limit)
+        return max(record + RECORD_SHARE * limit, beyond)
 
-def least_growth(limit: float) -> float:
-    return max(LEAST_BYTES, LEAST_SHARE * limit) if isfinite(limit) else LEAST_BYTES
+
+def least_growth(one: ContainerLook, look: NodeLook) -> float:
+    """Of its own limit, or of the node: where the node is full, who grew by little is not why."""
+    bound = bound_limit(one, look)
+    whole = bound if one.limit <= bound else look.memory_bytes
+    return max(LEAST_BYTES, LEAST_SHARE * whole) if isfinite(whole) else LEAST_BYTES
 
 
 def bound_limit(one: ContainerLook, look: NodeLook) -> float:
@@ -179,8 +208,7 @@ def is_leak(one: ContainerLook, path: MemoryPath, rise: SteadyRise, limit: float
         return False
     if one.held >= NEAR_SHARE * limit:
         return True
-    began_with_it = rise.since - path.first < START_SECONDS
-    return rise.span_seconds >= LEAST_SECONDS and (is_known or not began_with_it)
+    return rise.span_seconds >= LEAST_SECONDS and (is_known or not path.began_with_it(rise))
 
 
 def name_place(one: ContainerLook) -> str:

@@ -4,8 +4,7 @@ A workload that its own CPU quota holds back so often that its users wait.
 A quota that runs out now and then hurts nobody. It does when a quarter of
 all periods is cut over minutes and the container's tasks wait in that time.
 A job has no users: it is told as curious. Where nobody says what is a job, and for whatever
-starts up at its limit, one that is held back from its first moment on is told only once
-that has lasted for half an hour.
+starts up at its limit, a container is told of only once it is half an hour old.
 """
 
 from dataclasses import dataclass, field
@@ -21,9 +20,8 @@ MEAN_SECONDS = 120.0
 ON_SHARE, OFF_SHARE = 0.25, 0.10
 LEAST_WAIT = 0.05
 SURE_SECONDS = 240.0
-# Held back within so long of its start it was so from the start; then it is told so much later.
-START_SECONDS = 180.0
-START_SURE_SECONDS = 1800.0
+# A build, a test, a warm-up: most of what is new and busy is over by then, or calm.
+LEAST_AGE_SECONDS = 1800.0
 QUIET_SECONDS = 600.0
 
 
@@ -74,9 +72,8 @@ class Throttling:
         since = path.held.add(share, look.at)
         if since is None or wait < LEAST_WAIT:
             return None
-        first = self._first.get(one.key, -inf)
-        least = START_SURE_SECONDS if since - first < START_SECONDS else SURE_SECONDS
-        is_sure = look.at - since >= least and share >= ON_SHARE
+        is_grown = look.at - self._first.get(one.key, -inf) >= LEAST_AGE_SECONDS
+        is_sure = is_grown and look.at - since >= SURE_SECONDS and share >= ON_SHARE
         return describe_throttled(one, share, wait, since, is_sure=is_sure)
 
 
