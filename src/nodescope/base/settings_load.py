@@ -22,6 +22,7 @@ from nodescope.base.settings import FIELDS, Settings
 from nodescope.base.text import hint_nearest
 
 PREFIX = "NODESCOPE_"
+UNITS = ("_seconds", "_bytes", "_days", "_ratio")
 BOUNDS = (("least", "at least"), ("most", "at most"))
 # Read where no other settings file is named.
 SYSTEM_CONFIG = Path("/etc/nodescope.toml")
@@ -170,8 +171,10 @@ def _parse(key: str, value: object) -> object:
 
 def _known(key: str, written: str, origin: str) -> str:
     if key not in FIELDS:
+        # Its option may lack the unit: --ring is ring_seconds.
+        whole = next((f"{key}{unit}" for unit in UNITS if f"{key}{unit}" in FIELDS), key)
         raise SettingsRejected(
-            f"{origin}: no setting {written!r}{hint_nearest(key, FIELDS)} (nodescope settings lists all {len(FIELDS)})"
+            f"{origin}: no setting {written!r}{hint_nearest(whole, FIELDS)} (nodescope settings lists all {len(FIELDS)})"
         )
     return key
 
