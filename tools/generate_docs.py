@@ -23,7 +23,7 @@ from nodescope.base.clock import SystemClock
 from nodescope.base.frame import OK, Event, Frame
 from nodescope.base.self_counters import SamplerCounters
 from nodescope.base.settings import FIELDS
-from nodescope.base.settings_load import PREFIX, SEED_NAMES, load_settings
+from nodescope.base.settings_load import PREFIX, SEED_NAMES, load_settings, show_bounds, show_value
 from nodescope.collect.run.call_runner import CallRunner
 from nodescope.collect.run.guard import run_guarded
 from nodescope.collect.run.sampler import Sampler
@@ -248,23 +248,14 @@ def render_default(name: str) -> str:
     default = FIELDS[name].default
     if default is MISSING or default is None or default in ("", ()):
         return "none"
-    if isinstance(default, bool):
-        return f"`{str(default).lower()}`"
-    if isinstance(default, tuple):
-        return code(map(str, default))
-    return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+    return code(map(str, default)) if isinstance(default, tuple) else f"`{show_value(name, default)}`"
 
 
 def render_bounds(name: str) -> str:
     bounds = FIELDS[name].metadata
     if bounds.get("choices"):
         return "one of " + code(bounds["choices"])
-    limits = [
-        f"{word} {bounds[key]:g}"
-        for key, word in (("least", "at least"), ("most", "at most"))
-        if bounds.get(key) is not None
-    ]
-    return ", ".join(limits)
+    return ", ".join(show_bounds(name))
 
 
 def render_setting(name: str, docstring: str, flag: str) -> Iterator[str]:

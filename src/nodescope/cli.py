@@ -87,6 +87,8 @@ class Parser(argparse.ArgumentParser):
             wrong = message.removeprefix("unrecognized arguments: ").split()[0]
             known = [option for action in self._actions for option in action.option_strings]
             message = f"no option {wrong}{hint_option(wrong.partition('=')[0], known)} ({self.prog} --help lists all)"
+            if not wrong.startswith("-"):
+                message = f"{wrong} is one word too many ({self.prog} --help says what is accepted)"
         sys.stderr.write(f"{self.prog}: {reword(self._actions, message)}\n")
         raise SystemExit(2)
 

@@ -74,6 +74,8 @@ def test_a_toml_table_and_an_underscore_are_the_same_setting() -> None:
     ("flags", "environment", "toml", "words"),
     [
         ({}, {}, {"ring_second": 30}, 'did you mean "ring_seconds"'),
+        ({}, {}, {"ring": "3m"}, "no setting 'ring'; did you mean \"ring_seconds\"?"),
+        ({}, {"NODESCOPE_COPY_RATE": "5MiB"}, {}, 'did you mean "copy_rate_bytes"?'),
         ({}, {"NODESCOPE_RNIG_SECONDS": "30"}, {}, "NODESCOPE_RNIG_SECONDS"),
         ({}, {"NODESCOPE_RING_SECONDS": "abc"}, {}, "a duration such as 500ms"),
         ({}, {"NODESCOPE_RING_SECONDS": "1s"}, {}, "at least 30"),

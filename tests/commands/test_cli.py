@@ -42,6 +42,9 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
         (("settings", "--ring-seconds=3"), 'no option --ring-seconds=3; did you mean "--ring"?'),
         (("settings", "--ring", "1s"), "ring_seconds = '1s' is not accepted"),
         (("settings", "--names", "mine"), "one of compatible, own"),
+        (("settings", "--ring-bytes", "1"), "a size such as 64MiB, at least 1 MiB"),
+        (("settings", "--interval", "2h"), "at least 0.1 s, at most 60 s"),
+        (("consolidate", "/srv/data"), "/srv/data is one word too many (nodescope consolidate --help"),
         (("top", "--interval", "100ms"), "--interval 100ms is not accepted; accepted: 500ms to 1h"),
         (("watch", "--interval", "soon"), "--interval soon is not accepted; accepted: 500ms to 1h"),
         (("settings", "--config", "/nowhere/at/all.toml"), "/nowhere/at/all.toml"),
@@ -163,6 +166,18 @@ def test_the_help_of_every_setting_is_its_own_sentence(capsys: pytest.CaptureFix
     assert "nodescope settings" not in shown.partition("example:")[0]
 
 
+def test_the_help_of_a_setting_says_what_it_takes_and_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("agent", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "--interval VALUE The length of a tick (a duration such as 500ms or 2m; default 1 s)",
+        "(a size such as 64MiB; default 64 MiB)",
+        "(auto or native or python; default auto)",
+        "as cAdvisor does (true or false; default false)",
+    ):
+        assert words in shown
+
+
 def test_one_thing_has_one_name() -> None:
     """A setting's option is called the same in every command that has it."""
     options = {
@@ -181,12 +196,31 @@ def list_actions(command: str) -> list[argparse.Action]:
 def test_a_folder_without_data_is_an_error_and_no_empty_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in ("containers", "metrics"):
+    for command in ("containers", "metrics", "verify"):
         assert run(command, str(tmp_path)) == 1
         shown = capsys.readouterr()
         assert shown.out == ""
         assert shown.err.startswith(f"nodescope {command}: {tmp_path}: no data of nodescope is here")
         assert shown.err.count("\n") == 1
+
+
+def test_a_question_about_a_folder_without_data_is_answered_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("ask", "who uses the most memory?"), ("top", "--once")):
+        assert run(*words, str(tmp_path)) == 1
+        shown = capsys.readouterr()
+        assert shown.err.startswith(f"nodescope {words[0]}: there is no ")
+        assert str(tmp_path) in shown.err
+        assert shown.err.count("\n") == 1
+
+
+def test_a_data_folder_that_has_no_files_yet_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wal").mkdir()
+    assert run("verify", str(tmp_path)) == 0
+    assert capsys.readouterr().out.startswith("0 files: ")
 
 
 def test_the_settings_file_that_nobody_named_is_the_user_s_or_the_system_s(tmp_path: Path) -> None:

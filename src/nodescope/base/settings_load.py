@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.base.errors import SettingsRejected
-from nodescope.base.quantity import parse_bytes, parse_seconds
+from nodescope.base.quantity import parse_bytes, parse_seconds, render_bytes, render_seconds
 from nodescope.base.settings import FIELDS, Settings
 from nodescope.base.text import hint_nearest
 
 PREFIX = "NODESCOPE_"
+UNITS = ("_seconds", "_bytes", "_days", "_ratio")
+BOUNDS = (("least", "at least"), ("most", "at most"))
 # Read where no other settings file is named.
 SYSTEM_CONFIG = Path("/etc/nodescope.toml")
 
@@ -101,12 +103,42 @@ def _parser(key: str) -> tuple[Callable[[str], object], str]:
     return str, "text"
 
 
+def show_value(key: str, value: object) -> str:
+    """As people write it (64 MiB, 2 min, 5%); what is shown may be given back as it is."""
+    if value is None or value in ("", ()):
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, (int, float)):
+        return show_number(key, value)
+    return str(value)
+
+
+def show_number(key: str, value: float) -> str:
+    if key.endswith("_bytes"):
+        return render_bytes(value)
+    if key.endswith("_seconds"):
+        return render_seconds(value)
+    if key.endswith("_ratio"):
+        return f"{100 * value:g}%"
+    return f"{value:g} days" if key.endswith("_days") else f"{value:g}"
+
+
+def show_bounds(key: str) -> list[str]:
+    """`at least 30 s`, `at most 1 h`; none for a setting without them."""
+    bounds = FIELDS[key].metadata
+    return [
+        f"{words} {show_number(key, bounds[name])}" for name, words in BOUNDS if bounds.get(name) is not None
+    ]
+
+
 def _accepted(key: str) -> str:
     bounds = FIELDS[key].metadata
     if bounds.get("choices"):
         return "one of " + ", ".join(bounds["choices"])
-    named = (("at least", bounds.get("least")), ("at most", bounds.get("most")))
-    return ", ".join([_parser(key)[1], *(f"{word} {bound:g}" for word, bound in named if bound is not None)])
+    return ", ".join([_parser(key)[1], *show_bounds(key)])
 
 
 def _fits(parsed: object, bounds: Mapping[str, Any]) -> bool:
@@ -139,8 +171,10 @@ def _parse(key: str, value: object) -> object:
 
 def _known(key: str, written: str, origin: str) -> str:
     if key not in FIELDS:
+        # Its option may lack the unit: --ring is ring_seconds.
+        whole = next((f"{key}{unit}" for unit in UNITS if f"{key}{unit}" in FIELDS), key)
         raise SettingsRejected(
-            f"{origin}: no setting {written!r}{hint_nearest(key, FIELDS)} (nodescope settings lists all {len(FIELDS)})"
+            f"{origin}: no setting {written!r}{hint_nearest(whole, FIELDS)} (nodescope settings lists all {len(FIELDS)})"
         )
     return key
 

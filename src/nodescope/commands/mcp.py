@@ -70,6 +70,9 @@ def run(options: argparse.Namespace) -> int:
     logging.getLogger("mcp").setLevel(logging.ERROR)
     fleet = build_fleet(options, loaded)
     if options.path or not (options.viewer or options.kubernetes):
+        # Told at the start, and served nevertheless: an agent may be about to write there.
+        if trouble := fleet.directory.trouble():
+            sys.stderr.write(f"nodescope mcp: {trouble}\n")
         # Studies run where the files are.
         from nodescope.use.studies.ready import start_making_ready
 
@@ -102,10 +105,7 @@ def build_local(paths: list[Path]) -> "NodeDirectory":
             raise RequestRejected(
                 f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
             )
-    folders = LocalFolders(paths, SystemClock())
-    if trouble := folders.trouble():
-        sys.stderr.write(f"nodescope mcp: {trouble}\n")
-    return folders
+    return LocalFolders(paths, SystemClock())
 
 
 def serve_stdio(fleet: "Fleet") -> int:

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodescope.base.errors import RequestRejected
+from nodescope.base.errors import ArchiveRefused, RequestRejected
 from nodescope.base.time_range import render_moment
 from nodescope.commands.shared.options import add_json
 from nodescope.commands.text.progress import clear_progress, show_progress
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.folder import DataFolder
+from nodescope.read.files.given_paths import is_data_folder
 from nodescope.serve.json_text import render_json
 
 if TYPE_CHECKING:
@@ -65,7 +66,13 @@ def list_work(place: str) -> "tuple[list[Work], list[Verdict]]":
     if is_copy(path):
         return list_store_work(open_store(path.absolute().as_uri())), []
     folder = DataFolder(path)
-    return list_folder_work(folder), list_set_aside(folder)
+    work, before = list_folder_work(folder), list_set_aside(folder)
+    if not work and not before and not is_data_folder(path):
+        # Nothing damaged among no files would read as good news about the wrong folder.
+        raise ArchiveRefused(
+            f"{path}: no data of nodescope is here; accepted: a data folder, or the address of a copy"
+        )
+    return work, before
 
 
 def judge_all(work: "Sequence[Work]") -> "list[Verdict]":

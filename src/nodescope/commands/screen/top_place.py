@@ -133,7 +133,7 @@ def local(paths: list[Path], agent: str, token: str) -> Callable[[], TopLook]:
         newest_ms = view.snapshot.to_ms
         if newest_ms is None:
             reason = folders.agent.reason if folders.agent else ""
-            raise RequestRejected(reason or "there is no data here yet")
+            raise RequestRejected(reason or f"there is no data in {', '.join(map(str, paths))} yet")
         span = TimeRange(newest_ms - 15_000, newest_ms)
 
         def read(metric: str) -> "ContainerTable | None":

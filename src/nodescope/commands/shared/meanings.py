@@ -7,6 +7,8 @@ from functools import cache
 from itertools import pairwise
 
 from nodescope.base import settings as settings_module
+from nodescope.base.settings import FIELDS
+from nodescope.base.settings_load import show_value
 
 # The help of an option that is a setting.
 SETTING = "a setting"
@@ -41,6 +43,17 @@ def describe_unit(name: str) -> str:
     return next((words for ending, words in UNITS.items() if name.endswith(ending)), "")
 
 
+def describe_accepted(action: argparse.Action) -> list[str]:
+    """What an option takes, and what it is unless given; a switch takes nothing."""
+    if action.nargs == 0:
+        return []
+    field = FIELDS[action.dest]
+    choices = ("true", "false") if isinstance(field.default, bool) else field.metadata.get("choices", ())
+    words = " or ".join(choices) or describe_unit(action.dest)
+    usual = show_value(action.dest, field.default)
+    return [*([words] if words else []), *([f"default {usual}"] if usual != "-" else [])]
+
+
 class MeaningFormatter(argparse.RawDescriptionHelpFormatter):
     """Help in which an option that is a setting says what the setting means: looked up when help is printed."""
 
@@ -48,8 +61,7 @@ class MeaningFormatter(argparse.RawDescriptionHelpFormatter):
         if action.help != SETTING:
             return action.help
         words = read_first_sentence(action.dest).removesuffix(".")
-        unit = describe_unit(action.dest)
-        notes = [f"({unit})"] if unit else []
+        notes = [f"({'; '.join(accepted)})"] if (accepted := describe_accepted(action)) else []
         if action.const == "false":
             words = f"turns this off: {words[0].lower()}{words[1:]}"
         elif isinstance(action, argparse._AppendAction):  # noqa: SLF001 - it has no other name

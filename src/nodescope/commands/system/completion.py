@@ -6,7 +6,7 @@ import sys
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLE = """example:
   eval "$(nodescope completion bash)"                                      # in ~/.bashrc
-  eval "$(nodescope completion zsh)"                                       # in ~/.zshrc
+  eval "$(nodescope completion zsh)"                                       # in ~/.zshrc, after compinit
   nodescope completion fish > ~/.config/fish/completions/nodescope.fish    # once
 """
 
