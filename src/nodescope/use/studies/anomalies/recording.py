@@ -13,10 +13,9 @@ from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, Series
 
 # The series is walked through in parts, each longer than what is before it by a twelfth, from its
-# beginning: an alarm that nobody looked for would be history. In the older half every third of these
-# edges is enough. Of a long series every fifth is, counted from the newest, and its first eighth is taken as it is.
-GROWTH, OLDER_SHARE, EACH_OLDER = 1.08, 1 / 2, 3
-LONG_SAMPLES, EACH_LONG, FIRST_SHARE = 30_000, 5, 1 / 8
+# beginning: an alarm that nobody looked for would be history. Of a long series every fifth of these
+# edges is enough, counted from the newest, and its first quarter is taken as it is.
+GROWTH, LONG_SAMPLES, EACH_LONG, FIRST_SHARE = 1.08, 30_000, 5, 1 / 4
 FEWEST_HISTORY = 60
 
 
@@ -61,16 +60,15 @@ def record(series: Series) -> Recording | None:
 
 def walk_to_window(recording: Recording, samples: int) -> tuple[Walk, list[Alarm]]:
     """The walk up to the end, and the alarms that reach into the newest samples and are rare enough there."""
-    walk = Walk(recording.times_at, recording.values, recording.measured)
-    for start, end in parts_to_window(len(recording)):
-        walk.judge(start, end)
+    count = len(recording)
+    walk = walk_from(recording, FIRST_SHARE * count if count > LONG_SAMPLES else 0.0)
     return walk, told_in(walk.alarms, len(recording), samples)
 
 
-def walk_from(recording: Recording) -> Walk:
-    """The walk through all parts."""
+def walk_from(recording: Recording, first: float = 0.0) -> Walk:
+    """The parts that begin at this sample or later."""
     walk = Walk(recording.times_at, recording.values, recording.measured)
-    for start, end in parts_of(len(recording)):
+    for start, end in parts_of(len(recording), first):
         walk.judge(start, end)
     return walk
 
@@ -87,35 +85,17 @@ def told_in(alarms: Sequence[Alarm], count: int, samples: int) -> list[Alarm]:
 
 def parts_of(count: int, first: float = 0.0) -> list[tuple[int, int]]:
     """
-    Those that begin at this sample or later; of a long series fewer.
+    Those that begin at this sample or later.
 
-    Their edges are always the same samples, wherever the series ends.
-
-    So the same pieces are judged by the same history when the series has grown.
+    Their edges are always the same samples, wherever the series ends, so the same pieces are judged by the same history when the series has grown.
     """
-    edges = edges_of(count)
-    kept = [edge for edge in edges if edge >= first] or edges[-1:]
-    return list(pairwise([*(thinned(kept) if count > LONG_SAMPLES else kept), count]))
-
-
-def parts_to_window(count: int) -> list[tuple[int, int]]:
-    """Fewer in the older half, whose alarms are not told and only left out of the history."""
-    if count > LONG_SAMPLES:
-        return parts_of(count, FIRST_SHARE * count)
-    edges, newer = edges_of(count), OLDER_SHARE * count
-    kept = [edge for place, edge in enumerate(edges) if place % EACH_OLDER == 0 or edge >= newer]
-    return list(pairwise([*kept, count]))
-
-
-def thinned(edges: list[int]) -> list[int]:
-    return edges[::-1][::EACH_LONG][::-1]
-
-
-def edges_of(count: int) -> list[int]:
     edges = [FEWEST_HISTORY]
     while edges[-1] * GROWTH < count:
         edges.append(int(edges[-1] * GROWTH))
-    return edges
+    kept = [edge for edge in edges if edge >= first] or edges[-1:]
+    if count > LONG_SAMPLES:
+        kept = kept[::-1][::EACH_LONG][::-1]
+    return list(pairwise([*kept, count]))
 
 
 def coarsened(recording: Recording, earlier: Recording) -> Recording:

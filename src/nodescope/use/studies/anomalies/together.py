@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
-from nodescope.use.studies.anomalies.recording import OLDER_SHARE, Recording, parts_of, told_in
+from nodescope.use.studies.anomalies.recording import Recording, parts_of, told_in
 from nodescope.use.studies.anomalies.season import fit_season
 from nodescope.use.studies.anomalies.usual import FEWEST_FIGURES, UsualFigures, independent_count
 from nodescope.use.studies.anomalies.view import (
@@ -46,6 +46,9 @@ TRUSTED = 0.99
 MOST_DEVIATIONS = 50.0
 # The views of all metrics see much the same, so that fewer pieces are tried than there are (bench.anomalies).
 TRIED_SHARE = 0.4
+
+# The walk begins in the middle: with all alarms of several metrics left out, what is left is too calm to judge by.
+FIRST_SHARE = 1 / 2
 
 LEVELS = ViewKind("level", (4, 16, 64, 256), (), 2, piece_means)
 JUMPS = ViewKind("jump", (1,), (), 1, same)
@@ -161,7 +164,6 @@ def walk_together(recordings: Sequence[Recording], samples: int) -> tuple[JointW
     """The walk up to the end, and the alarms that reach into the newest samples."""
     walk = JointWalk(recordings)
     count = len(recordings[0])
-    # From the middle: with all alarms of several metrics left out, what is left is too calm to judge by.
-    for start, end in parts_of(count, OLDER_SHARE * count):
+    for start, end in parts_of(count, FIRST_SHARE * count):
         walk.judge(start, end)
     return walk, told_in(walk.alarms, count, samples)

@@ -46,8 +46,9 @@ NEW_USUAL_SHARE, NEW_USUAL_SAMPLES = 0.1, 60
 # Pulses have stopped when the wait for one is so many times the longest before.
 LONGER_WAIT = 1.5
 
-# Two alarms are alike if one is at most so many times the other; a sudden one shows in so few samples.
-ALIKE, SUDDEN = 2.0, 4
+# Two alarms are alike if one is at most so many times the other, and so many times as long; a sudden one
+# shows in so few samples.
+ALIKE, ALIKE_LONG, SUDDEN = 2.0, 8, 4
 TWICE = 2
 
 # A window shorter than a piece sees its end rarely.
@@ -162,8 +163,9 @@ class Alarm:
     def is_alike(self, other: "Alarm") -> bool:
         mine, others = self.strongest, other.strongest
         sizes = sorted((abs(mine.away), abs(others.away)))
+        longs = sorted((self.end - self.start, other.end - other.start))
         is_same = (mine.view, mine.side, mine.length) == (others.view, others.side, others.length)
-        return is_same and sizes[1] <= ALIKE * sizes[0]
+        return is_same and sizes[1] <= ALIKE * sizes[0] and longs[1] <= ALIKE_LONG * longs[0]
 
 
 @dataclass
@@ -411,7 +413,9 @@ def join_marks(
         else:
             decisive.append(mark)
             covered[mark.start : mark.end] = True
-    alarms = join_alarms([Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive], settled)
+    alarms = join_alarms(
+        [Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive], settled
+    )
     return [with_evidence(alarm, other) for alarm in join_bridged(alarms, other, settled)]
 
 
