@@ -34,6 +34,9 @@ NEIGHBOURS = 5
 
 # A crest is hardly ever higher than this many deviations over its path.
 HIGHEST = 3.0
+
+# By how much a crest that is drawn again is blurred, in deviations, times the fifth root of their number (Silverman).
+BLUR = 1.06
 SEED = 20_16
 
 
@@ -151,11 +154,12 @@ def end_of_tooth(values: FloatArray) -> float:
 def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> FloatArray:
     """For each future, the share of the span until a crest touches the limit; infinite where none does."""
     random = np.random.default_rng(SEED)
-    futures, above, wider = lifted(random, futures, crests, scale)
+    futures, wider = lifted(random, futures, crests, scale)
+    above = Above.of(random, crests, scale, len(futures.heights))
     # What a floor is off its path is a part of how far crests are off the lifted one.
     jitter = np.zeros(len(futures.jitter)) if crests.lift else futures.jitter * np.sqrt(crests.group)
     longer = crests.growing.draw_slopes(random, len(jitter))
-    starts = growth_passages(futures, limit - HIGHEST * jitter - float(above.max()))
+    starts = growth_passages(futures, limit - HIGHEST * (jitter + above.sizes))
     times = np.full(len(starts), np.inf)
     rows = np.flatnonzero(np.isfinite(starts))
     ends = starts[rows] + first_ends(random, crests, starts[rows])
@@ -167,7 +171,8 @@ def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> Fl
         )
         moments = ends[:, None] + np.cumsum(lengths, axis=1) - lengths[:, :1]
         heights = between(futures, rows, moments)
-        off = jitter[rows, None] * random.standard_normal(heights.shape) + random.choice(above, heights.shape)
+        off = jitter[rows, None] * random.standard_normal(heights.shape)
+        off += above.draw(random, rows, heights.shape[1])
         # What grows varies by more.
         grown = np.clip(1.0 + wider[rows, None] * (0.5 + moments), *STRETCH)
         times[rows] = touching(moments, heights + off * grown, lengths, crests.fall / scale * grown, limit)
@@ -179,15 +184,45 @@ def passages(futures: Futures, crests: Crests, scale: float, limit: float) -> Fl
 
 def lifted(
     random: np.random.Generator, futures: Futures, crests: Crests, scale: float
-) -> tuple[Futures, FloatArray, FloatArray]:
-    """The futures of the crests' path, what a crest may have over it beside the path's own jitter, and how that grows."""
+) -> tuple[Futures, FloatArray]:
+    """The futures of the crests' path, and by how much what a crest has over it grows."""
     if crests.lift is None:
-        return futures, np.zeros(1), np.zeros(len(futures.heights))
+        return futures, np.zeros(len(futures.heights))
     slopes = crests.lift.draw_slopes(random, len(futures.heights))
     levels = crests.lift.level_error * random.standard_normal((len(slopes), 1))
     heights = futures.heights + levels / scale
     heights += slopes[:, None] / scale * (1.0 + futures.ahead - crests.lift.middle)
-    return replace(futures, heights=heights), crests.lift.rest / scale, slopes / crests.lift.level
+    return replace(futures, heights=heights), slopes / crests.lift.level
+
+
+@dataclass(frozen=True)
+class Above:
+    """
+    How far a crest may be over a path that goes through the floors: as the former crests were.
+
+    A dozen of them have no tails, so each is blurred; and how far they are from the path is known no better
+    than so few can tell, so each future has a size of its own.
+    """
+
+    shares: FloatArray
+    """Of the former crests, in deviations."""
+    sizes: FloatArray
+    """By future: a deviation."""
+
+    @classmethod
+    def of(cls, random: np.random.Generator, crests: Crests, scale: float, count: int) -> "Above":
+        if crests.lift is None:
+            return cls(np.zeros(1), np.zeros(count))
+        rest = crests.lift.rest
+        free = max(len(rest) - 2, 1)
+        size = max(float(np.sqrt(rest @ rest / free)), 1e-300)
+        return cls(rest / size, size / scale * np.sqrt(free / random.chisquare(free, count)))
+
+    def draw(self, random: np.random.Generator, rows: IntArray, count: int) -> FloatArray:
+        shape = (len(rows), count)
+        blur = BLUR * len(self.shares) ** -0.2
+        drawn = random.choice(self.shares, shape) + blur * random.standard_normal(shape)
+        return np.asarray(self.sizes[rows, None] * drawn / np.sqrt(1.0 + blur * blur))
 
 
 def first_ends(random: np.random.Generator, crests: Crests, starts: FloatArray) -> FloatArray:

@@ -37,6 +37,13 @@ WIDEST = 2.0
 COARSE = 4
 UNLIKELY_NATS = 4.0
 
+# Memory that grows wanders less often as well than memory that does not grow. And where it can
+# be told which of both it is, the other's long tails count for less than their share: a tenth of walks
+# below growth in noise that returns would make most of its interval.
+GROWS_AND_WANDERS = 0.5
+LONG_MEMORY = 0.25
+SHARPER = 2.0
+
 # Heights cover a range of 1: what is smaller than this is no noise.
 LEAST_REST = 1e-18
 
@@ -129,8 +136,18 @@ def columns_of(shape: Growth) -> int:
 def prepare_in(noise: Noise, alike: AlikeShapes) -> PreparedShapes:
     bases, triangles = np.linalg.qr(noise.whitening @ alike.columns)
     sizes = np.log(np.abs(diagonals(triangles) / alike.plain)).sum(axis=1)
-    priors = np.array([noise.log_prior + log_prior(shape) for shape in alike.shapes])
+    priors = np.array([noise.log_prior + log_prior(shape) + together(noise, shape) for shape in alike.shapes])
     return PreparedShapes(noise, alike.shapes, priors, bases, np.linalg.inv(triangles), sizes)
+
+
+def together(noise: Noise, shape: Growth) -> float:
+    """What speaks against both at once, beside what each has alone."""
+    return log(GROWS_AND_WANDERS) if grows_and_wanders(noise, shape) else 0.0
+
+
+def grows_and_wanders(noise: Noise, shape: Growth) -> bool:
+    lasting = noise.walks or noise.memory > LONG_MEMORY
+    return lasting and shape.kind != "flat"
 
 
 def diagonals(triangles: FloatArray) -> FloatArray:
@@ -178,7 +195,28 @@ def weigh(blocks: list[PreparedShapes], heights: FloatArray, rises: bool) -> lis
     scored = with_close_bends(scored, whitened, rises)
     best = max(float(one.scores.max()) for one in scored)
     found = [replace(each, only_rises=rises) for one in scored for each in one.explanations(best)]
-    return sorted(found, key=lambda one: -one.weight)
+    return sorted(sharpened(found), key=lambda one: -one.weight)
+
+
+def sharpened(found: list[Explanation]) -> list[Explanation]:
+    """The likelier of growth that wanders and growth that returns counts more than its share; together they count as before."""
+    wanders = [grows_and_wanders(one.noise, one.shape) for one in found]
+    sums = np.array(
+        [
+            sum(one.weight for one, is_so in zip(found, wanders) if is_so),
+            sum(one.weight for one, is_so in zip(found, wanders) if not is_so and one.shape.kind != "flat"),
+        ]
+    )
+    if not sums.all():
+        return found
+    shares = sums / sums.sum()
+    factors = shares ** (SHARPER - 1.0) / (shares**SHARPER).sum()
+    return [
+        one
+        if one.shape.kind == "flat"
+        else replace(one, weight=one.weight * float(factors[0 if is_so else 1]))
+        for one, is_so in zip(found, wanders)
+    ]
 
 
 def wave_noises(among: Sequence[Noise]) -> list[Noise]:

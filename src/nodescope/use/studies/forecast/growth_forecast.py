@@ -25,6 +25,11 @@ from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
 
 BOUNDS = (0.05, 0.5, 0.95)
 
+# What may come before an interval of nine tenths: a twentieth at most, and less where that makes it
+# shorter. The shortest of several looks shorter than it is; a hundredth more of the draws makes up for it.
+EARLY_TAILS = np.linspace(0.02, 0.05, 7)
+HELD = 0.91
+
 # Moments per cycle of a season at which its crest is looked for.
 CREST_MOMENTS = 24
 MOST_MOMENTS = 4000
@@ -277,11 +282,28 @@ def passage_of(times: FloatArray) -> Passage:
 
     What is touched between two samples is seen with the next: the bounds are those of whole samples.
     """
-    seen = np.where(times > 0, np.ceil(times + 0.5), 0.0)
-    early, likely, late = np.quantile(seen, BOUNDS, method="nearest")
-    return Passage(
-        early=float(early), likely=float(likely), late=float(late), reaches=float(np.isfinite(times).mean())
-    )
+    seen = np.sort(np.where(times > 0, np.ceil(times + 0.5), 0.0))
+    early, late = shortest_interval(seen)
+    likely = float(np.quantile(seen, 0.5, method="nearest"))
+    return Passage(early=early, likely=likely, late=late, reaches=float(np.isfinite(times).mean()))
+
+
+def shortest_interval(ordered: FloatArray) -> tuple[float, float]:
+    """
+    The shortest that holds nine tenths of the times, and begins no later than their twentieth part.
+
+    What slows down takes much longer, what speeds up only a little less: with the same tails on both sides,
+    most of the interval would be for the few futures that are very late.
+    """
+    last = len(ordered) - 1
+    starts = np.rint(last * EARLY_TAILS).astype(np.int64)
+    ends = np.minimum(starts + round(HELD * last), last)
+    has_end = np.isfinite(ordered[ends])
+    lengths = np.full(len(starts), np.inf)
+    lengths[has_end] = ordered[ends[has_end]] - ordered[starts[has_end]]
+    # Of equal ones the latest: where none has an end, it begins with the twentieth part.
+    best = len(starts) - 1 - int(np.argmin(lengths[::-1]))
+    return float(ordered[starts[best]]), float(ordered[ends[best]])
 
 
 def with_season(

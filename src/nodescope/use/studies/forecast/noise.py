@@ -37,7 +37,7 @@ METER_MEMORY = 0.1
 
 # How long the pace of a wandering path remembers; 0 is a random walk. The white noise beside
 # it is a share of how far the path wanders over the span (as a variance).
-PACE_MEMORIES = (0.03, 0.1, 0.3)
+PACE_MEMORIES = (0.025, 0.05, 0.1, 0.3)
 WHITE_BESIDE_PACE = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 WHITE_BESIDE_WALK = (1e-4, 1e-3, 1e-2, 0.1)
 
