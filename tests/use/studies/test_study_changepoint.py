@@ -119,7 +119,7 @@ def test_what_is_no_bend_is_not_told_as_one(shape: str) -> None:
     values = {"line": 5 * share, "curve": 20 * share**2, "step": np.where(share < 0.5, 0.0, 5.0)}[shape]
     bend = find_slow_bend(values + np.random.default_rng(49).standard_normal(600))
     assert bend is not None
-    assert bend_confidence(bend.gain) < 0.5
+    assert bend_confidence(bend.gain, 0) < 0.5
 
 
 def test_a_bend_is_placed_where_two_lines_meet() -> None:

@@ -263,8 +263,9 @@ class NodeFolders:
         if self._clock.mono_ns() - self._listed_ns >= LIST_NS:
             self._list()
             self._listed_ns = self._clock.mono_ns()
-        listed = (*(folder.files for folder in self._folders.values()), *self.stores)
-        refusals = tuple(refusal for one in listed for refusal in one.refusals)
+        refused: list[Sequence[Refusal]] = [folder.files.refusals for folder in self._folders.values()]
+        refused += [store.refusals for store in self.stores]
+        refusals = tuple(refusal for some in refused for refusal in some)
         return Snapshot(tuple(self._nodes()), refusals, self._clock.wall_ns() // 1_000_000)
 
     def _list(self) -> None:

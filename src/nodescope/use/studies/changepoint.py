@@ -102,7 +102,7 @@ def sure_changes(values: FloatArray, earlier: FloatArray | None) -> list[tuple[S
         return []
     changes = [(change, confidence_of(change)) for change in changes_in(searched)]
     bend = None if any(sure >= SURE for _, sure in changes) else bend_in(searched)
-    sure = bend_confidence(bend.gain_nats) if bend is not None else 0.0
+    sure = bend_confidence(bend.gain_nats, bend.evidence.recurrences) if bend is not None else 0.0
     return [*changes, (bend, sure)] if bend is not None and sure >= SURE else changes
 
 

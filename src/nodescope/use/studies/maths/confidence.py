@@ -52,13 +52,9 @@ def once_share(recurrences: int) -> float:
     return float(1 / (1 + again**RECURRENCE_POWER))
 
 
-def bend_confidence(nats: float) -> float:
-    """
-    0 to 1: the share of slow bends with this evidence that are real.
-
-    Moves of its size made elsewhere say nothing: noise with a memory makes them around every bend.
-    """
-    return logistic(BEND_OFFSET + BEND_PER_NAT * clipped(nats, BEND_NATS))
+def bend_confidence(nats: float, recurrences: int) -> float:
+    """0 to 1: the share of slow bends with this evidence that are real."""
+    return logistic(BEND_OFFSET + BEND_PER_NAT * clipped(nats, BEND_NATS)) * once_share(recurrences)
 
 
 def pattern_confidence(excess_nats: float) -> float:
