@@ -29,7 +29,7 @@ from nodescope.use.nodes.directory import NodeDirectory, NodeEntry
 AT_ONCE = 32
 # Folders are read by this machine's own cores.
 FOLDERS_AT_ONCE = 2
-# Rows of a store are fetched over the network, and unpacked here. One that hangs keeps no viewer from answering.
+# Rows of a store are fetched over the network, and unpacked here. One that hangs keeps nobody waiting.
 STORES_AT_ONCE = 8
 # A node that failed is asked again after this, twice as long each time.
 PAUSE_SECONDS, PAUSE_MOST_SECONDS = 5.0, 60.0

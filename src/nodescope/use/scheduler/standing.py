@@ -77,7 +77,7 @@ class CalledNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClusterStanding:
     """The nodes of the cluster at one moment; replaced as a whole, so readers need no lock."""
 
     at_ms: int
@@ -117,7 +117,7 @@ class StandingCosts:
     clock: Clock
     renewals: Counter[str] = field(default_factory=Counter)
     """By the thread, and by calls that had to wait for it."""
-    _standing: Standing | None = None
+    _standing: ClusterStanding | None = None
 
     def make_thread(self) -> StepThread:
         return StepThread("standing costs", self.step, None, self.clock)
@@ -132,7 +132,7 @@ class StandingCosts:
     def _rest(self) -> None:
         self.clock.wait_until(self.clock.mono_ns() + round(REST_SECONDS * 1e9), Event())
 
-    def _renew(self, now_ms: int, who: str, rest: Callable[[], None]) -> Standing:
+    def _renew(self, now_ms: int, who: str, rest: Callable[[], None]) -> ClusterStanding:
         self._standing = made = derive_standing(self.nodes, self.placed, now_ms, rest)
         self.renewals[who] += 1
         return made
@@ -167,7 +167,7 @@ class StandingCosts:
         ]
         return RatedNodes(called.names, costs, scores, explained)
 
-    def _find_standing(self, now_ms: int) -> Standing:
+    def _find_standing(self, now_ms: int) -> ClusterStanding:
         found = self._standing
         if found is None or not 0 <= now_ms - found.at_ms < OLDEST_SECONDS * 1000:
             return self._renew(now_ms, "call", lambda: None)
@@ -207,7 +207,7 @@ def yield_slices(nodes: Sequence[AnnotatedNode], rest: Callable[[], None]) -> It
         rest()
 
 
-def list_called(standing: Standing, names: Sequence[str]) -> CalledNodes:
+def list_called(standing: ClusterStanding, names: Sequence[str]) -> CalledNodes:
     if len(names) == len(standing.rows) and standing.rows.keys() == set(names):
         return standing.everybody
     return line_up(tuple(names), [standing.rows.get(name, standing.unseen) for name in names])
@@ -224,7 +224,9 @@ def line_up(names: tuple[str, ...], rows: list[StandingNode]) -> CalledNodes:
     )
 
 
-def derive_standing(seen: Nodes, placed: PlacedPods, now_ms: int, rest: Callable[[], None]) -> Standing:
+def derive_standing(
+    seen: Nodes, placed: PlacedPods, now_ms: int, rest: Callable[[], None]
+) -> ClusterStanding:
     nodes = seen.all()
     cluster = derive_cluster(nodes, placed, now_ms)
     part = FpgaPart(NOBODY, cluster, placed, seen.times, now_ms, {})
@@ -242,7 +244,7 @@ def derive_standing(seen: Nodes, placed: PlacedPods, now_ms: int, rest: Callable
         for name in node.fpga.bitstreams if node.fpga else ():
             holders.setdefault(name, []).append(node.name)
     everybody = line_up(tuple(rows), list(rows.values()))
-    return Standing(now_ms, cluster, rows, everybody, holders, StandingNode(middle_ms), typical)
+    return ClusterStanding(now_ms, cluster, rows, everybody, holders, StandingNode(middle_ms), typical)
 
 
 def settle(called: CalledNodes, device: list[float], session_ms: float) -> list[float]:

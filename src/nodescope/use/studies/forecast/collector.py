@@ -35,7 +35,8 @@ NEIGHBOURS = 5
 # A crest is hardly ever higher than this many deviations over its path.
 HIGHEST = 3.0
 
-# By how much a crest that is drawn again is blurred, in deviations, times the fifth root of their number (Silverman).
+# By how much a crest that is drawn again is blurred, in deviations
+# times the fifth root of their number (Silverman).
 BLUR = 1.06
 SEED = 20_16
 
