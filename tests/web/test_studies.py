@@ -48,6 +48,8 @@ def test_a_finding_is_told_zoomed_to_and_drawn(
 
 def test_every_study_runs_and_says_what_came_of_it(view: Watched) -> None:
     page = view.open("range=all&panels=memory&drawer=studies")
+    # The drawer is a file of its own, fetched when it is opened.
+    expect(page.locator(".study").first).to_be_visible()
     names = page.eval_on_selector_all(".study", "all => all.map(one => one.dataset.study)")
     words = page.locator(".study").all_inner_texts()
     assert "changepoint" not in words, "a person reads words"
