@@ -107,7 +107,7 @@ def render_use(use: SpanUse, unit: str, share: float | None = None) -> str:
 
 
 def render_recorded(recorded_seconds: float | None) -> str:
-    """What a mean is over: `the span`, or `the 12 min of it that were recorded`."""
+    """What a mean is over: `the span`, or `the 12 min of the span that were recorded`."""
     if recorded_seconds is None:
         return "the span"
     return f"the {render_seconds(recorded_seconds)} of the span that were recorded"
