@@ -103,8 +103,16 @@ PHRASES = {
     r"\b(anything|something|what) (i|we|one) (should|must|need to|ought to) (know|see|do|hear)\b": "wrong",
 }
 EXPLAIN, COMPARE, WRONG = "explain_incident", "compare_windows", "what_is_wrong"
-MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "day": 1440, "d": 1440, "m": 1}
-AGO = re.compile(r"\b(\d+|an?|half an)\s+(min(?:ute)?|hour|day|h|d|m)s?\s+ago\b")
+MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "hr": 60, "day": 1440, "d": 1440, "m": 1, "week": 10_080, "w": 10_080}
+NUMBERS = {
+    **{word: count for count, word in enumerate("one two three four five six seven eight nine ten".split(), 1)},
+    **{"a": 1, "an": 1, "half an": 0.5, "half a": 0.5, "few": 3, "couple of": 2, "twelve": 12, "fifteen": 15, "twenty": 20},
+    **{"thirty": 30, "forty": 40, "sixty": 60, "ninety": 90},
+}
+# "2 hours", "2h", "two hours", "1.5 h", "half an hour".
+COUNT = rf"(\d+(?:\.\d+)?|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})"
+UNIT = r"(min(?:ute)?|hour|hr|day|week|h|d|m|w)s?\b"
+AGO = re.compile(rf"\b{COUNT}\s*{UNIT}\s+ago\b")
 HALF_DAY = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b")
 # Parts of a day as people say them: the middle of it, and from when on.
 PARTS_OF_DAY = {
@@ -121,7 +129,10 @@ PARTS_OF_DAY = {
 WIDEST_MINUTES = 300
 # What explain_incident accepts on both sides of a moment.
 MOST_MINUTES = 720
-LAST = re.compile(r"(?:last|past|previous)\s+(?:(\d+|an?|few|couple of)\s+)?(min(?:ute)?|hour|day|h|d|m)s?\b")
+# "the last hour", "the past two hours", "over 2h"; not "over an hour ago", which is a moment.
+LAST = re.compile(
+    rf"\b(?:(?:last|past|previous)\s+(?:{COUNT}\s*)?|(?:over|during|within|for|since)\s+(?:the\s+)?{COUNT}\s*){UNIT}(?!\s+ago)"
+)
 CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
 BETWEEN = re.compile(r"\b(?:between|from)\s+(\d{1,2}:\d{2})\s+(?:and|to|until|till)\s+(\d{1,2}:\d{2})\b")
 
@@ -347,7 +358,8 @@ def understand(text: str, tools: Iterable[str], containers: Iterable[str] = ()) 
         **times,
     }
     metric = str(arguments.get("metric") or arguments.get("by") or "")
-    return Understood(tool, chosen, row.why, metric, missing, ideas)
+    why = "what is different since then" if tool == COMPARE and times else row.why
+    return Understood(tool, chosen, why, metric, missing, ideas)
 
 
 def find_ideas(text: str) -> frozenset[str]:
@@ -385,7 +397,8 @@ def find_times(text: str, tool: str) -> dict[str, str | int]:
         return find_span(between[1], between[2], tool)
     moment, part = find_moment(text.lower()), find_part(text.lower())
     if tool == COMPARE:
-        return {"b_from": moment} if moment else {}
+        since = moment or find_back(text.lower())
+        return {"b_from": since} if since else {}
     if tool == EXPLAIN:
         if moment:
             return {"at": moment, "minutes": 15}
@@ -429,7 +442,7 @@ def find_back(lowered: str) -> str:
 def count_back(lowered: str) -> int:
     """The minutes of "the last two hours"; 0 where the question has no such words."""
     last = LAST.search(lowered)
-    return count_minutes(last[1] or "", last[2]) if last else 0
+    return count_minutes(last[1] or last[2] or "one", last[3]) if last else 0
 
 
 def find_part(lowered: str) -> tuple[str, str] | None:
@@ -437,9 +450,7 @@ def find_part(lowered: str) -> tuple[str, str] | None:
 
 
 def count_minutes(number: str, unit: str) -> int:
-    if number == "half an":
-        return MINUTES[unit] // 2
-    return (int(number) if number.isdigit() else {"few": 3, "couple of": 2}.get(number, 1)) * MINUTES[unit]
+    return max(1, round((NUMBERS[number] if number in NUMBERS else float(number)) * MINUTES[unit]))
 
 
 SPANNED = frozenset({"top_containers", "analyze_container", "summarize_container", "scan", "summarize_node"})
