@@ -190,3 +190,37 @@ def test_gpu_time_is_read_by_workload(tmp_path: Path) -> None:
     assert 0 < (first.causes[0].after or 0) <= 1
     assert {one.metric for one in first.victims} == {"gpu"}
     assert not any("GPU" in line for line in found.unseen)
+
+
+@pytest.mark.parametrize("is_cut", [True, False], ids=["cut off", "not there"])
+def test_a_lost_file_is_no_time_without_load(tmp_path: Path, is_cut: bool) -> None:
+    """Nobody is known to have taken nothing while nothing was recorded: what came after is no rise from 0."""
+    calm = generate(32, "quiet", "", step_seconds=1.0, hours=0.25, containers=12, lead_hours=0.25)
+    write_archive(calm, tmp_path, file_seconds=450)
+    files = sorted(tmp_path.rglob("*.parquet"))
+    assert len(files) == 4
+    for lost in files[:2]:
+        if is_cut:
+            lost.write_bytes(lost.read_bytes()[:2000])
+        else:
+            lost.with_suffix(".containers").unlink()
+            lost.unlink()
+    view = NodeFolders([tmp_path], SystemClock()).view()
+    newest_ms = view.snapshot.to_ms or 0
+    (found,) = list_incidents(view, TimeRange(newest_ms - 1_200_000, newest_ms))
+    # A loop is known by its events; without the files before, it may be new.
+    assert {one.kind for one in found.incidents} <= {"crash_loop"}
+    assert any("cannot be read" in line and "damaged" in line for line in found.unseen) == is_cut
+
+
+def test_a_pause_of_the_agent_is_told(tmp_path: Path) -> None:
+    calm = generate(33, "quiet", "", step_seconds=1.0, hours=0.25, containers=12, lead_hours=0.25)
+    write_archive(calm, tmp_path, file_seconds=450)
+    _, gone, *_ = sorted(tmp_path.rglob("*.parquet"))
+    gone.with_suffix(".containers").unlink()
+    gone.unlink()
+    view = NodeFolders([tmp_path], SystemClock()).view()
+    newest_ms = view.snapshot.to_ms or 0
+    (found,) = list_incidents(view, TimeRange(newest_ms - 1_500_000, newest_ms))
+    assert found.incidents == ()
+    assert any("the agent was not running" in line for line in found.unseen)

@@ -24,6 +24,7 @@ from nodescope.use.answers.incidents.table import Floats, NodeTable, WorkloadRow
 from nodescope.use.answers.limits import read_limits
 from nodescope.use.answers.overview import count_cores, read_memory_total
 from nodescope.use.answers.snapshots import ServedNode, View
+from nodescope.use.answers.timeseries import explain_gap
 from nodescope.use.answers.workloads import group_workloads
 
 # Before the span, to know the level that something departs from: half of the span, within these bounds.
@@ -39,6 +40,8 @@ NOTES_MOST = 3
 # Longer spans are looked at in minutes first, which rollups have, and then in seconds around what was found.
 LONG_MS = 3 * 3_600_000
 SPAN_MOST_MS = 24 * 3_600_000
+# A shorter pause hides no incident; so many are told, the longest.
+PAUSE_LEAST_MS, PAUSES_TOLD = 60_000, 3
 # By signal, the plain names that make it up.
 PLAIN_NAMES: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu",),
@@ -104,7 +107,12 @@ def explain_node(
         sum(1 for life in lives if life.is_within(span) and life.scope == "container"),
         "" if focus is None else rows[focus].name,
         tuple(background),
-        (*list_cut(node, asked, span), *list_short(step_ms), *list_unseen(table, node)),
+        (
+            *list_cut(node, asked, span),
+            *list_short(step_ms),
+            *list_pauses(table, node),
+            *list_unseen(table, node),
+        ),
     )
 
 
@@ -158,6 +166,26 @@ def list_short(step_ms: int) -> list[str]:
     longest, shortest = render_seconds(LONG_MS / 1000), render_seconds(2 * step_ms / 1000)
     return [
         f"what lasted less than {shortest}: a span longer than {longest} is looked at in minutes first; a shorter span shows it"
+    ]
+
+
+def list_pauses(table: NodeTable, node: ServedNode) -> list[str]:
+    """The longest times in which nothing was recorded, or whose file is lost, and why."""
+    pauses = [one for one in find_pauses(table) if one.to_ms - one.from_ms >= PAUSE_LEAST_MS]
+    longest = sorted(pauses, key=lambda one: one.from_ms - one.to_ms)[:PAUSES_TOLD]
+    told = [
+        f"{render_moment(one.from_ms)} to {render_moment(one.to_ms)}: {explain_gap(node, '', one)}"
+        for one in sorted(longest, key=lambda one: one.from_ms)
+    ]
+    more = len(pauses) - len(longest)
+    return [*told, f"{more} more times without a sample"] if more else told
+
+
+def find_pauses(table: NodeTable) -> list[TimeRange]:
+    edges = np.diff(np.r_[True, table.is_recorded(), True].astype(np.int8))
+    return [
+        TimeRange(table.time_of(int(first)), table.time_of(int(last)))
+        for first, last in zip(np.flatnonzero(edges < 0), np.flatnonzero(edges > 0), strict=True)
     ]
 
 

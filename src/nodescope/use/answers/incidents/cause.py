@@ -185,8 +185,8 @@ def fullness(table: NodeTable, taker: Departure) -> float:
         return memory_fullness(table, taker)
     if taker.signal != "cpu" or not table.cores:
         return 1.0
-    used = np.nan_to_num(table.signals["cpu"])[:, taker.shift.first : taker.shift.last].sum(axis=0).mean()
-    use = float(used) / table.cores
+    used = table.taken("cpu")[:, taker.shift.first : taker.shift.last].sum(axis=0)
+    use = float(np.nanmean(used)) / table.cores
     return float(np.clip((use - IDLE_USE) / (FULL_USE - IDLE_USE), 0.1, 1.0))
 
 

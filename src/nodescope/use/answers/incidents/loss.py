@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.use.answers.incidents.shift import Shift, find_shifts
+from nodescope.use.answers.incidents.shift import Shift, average_steps, find_shifts
 from nodescope.use.answers.incidents.signal import BY_NAME, LACKED, TAKEN, Signal
 from nodescope.use.answers.incidents.table import Floats, NodeTable
 
@@ -115,9 +115,9 @@ def find_takers(table: NodeTable) -> list[Departure]:
     """Who took more than before; a workload that is not there takes nothing."""
     found = []
     for signal in TAKEN:
-        values = table.signals.get(signal.name)
-        if values is not None:
-            shifts = find_shifts(np.nan_to_num(values), signal.rest, table.step_seconds, earliest(table))
+        if signal.name in table.signals:
+            values = table.taken(signal.name)
+            shifts = find_shifts(values, signal.rest, table.step_seconds, earliest(table))
             found += [Departure(signal.name, one, share_of(table, signal, one)) for one in shifts]
     return found
 
@@ -129,11 +129,11 @@ def share_of(table: NodeTable, signal: Signal, shift: Shift) -> float:
 
 def rises(table: NodeTable, signal: str, first: int, last: int) -> Floats:
     """How much more each workload took from `first` to `last` than in the minutes before."""
-    values = np.nan_to_num(table.signals[signal])
+    values = table.taken(signal)
     back = max(6, min(120, last - first))
-    before = values[:, max(0, first - back) : max(1, first - 1)].mean(axis=1)
-    rise: Floats = values[:, first:last].mean(axis=1) - before
-    return rise
+    before, after = values[:, max(0, first - back) : max(1, first - 1)], values[:, first:last]
+    rise = average_steps(after, after.shape[1]) - average_steps(before, before.shape[1])
+    return np.nan_to_num(rise[:, 0])
 
 
 def unit_of(signal: str) -> str:

@@ -58,13 +58,15 @@ def explain_kills(scene: Scene) -> list[Incident]:
 
 
 def grow(table: NodeTable, kill: Kill) -> Change:
-    """Its anonymous memory from its start (or the table's) to the kill, as it was sampled."""
+    """Its anonymous memory from its first sample in the table to the kill."""
     life = kill.life
     last = max(0, min(table.steps - 1, (kill.at_ms - table.start_ms) // table.step_ms))
     first = max(0, min(last, (life.first_ms - table.start_ms) // table.step_ms + 1))
     values = table.signals.get("memory_anon")
     curve = values[kill.row, first : last + 1] if values is not None else np.empty(0)
-    known = curve[np.isfinite(curve)]
+    there = np.flatnonzero(np.isfinite(curve))
+    known = curve[there]
+    first += int(there[0]) if len(there) else 0
     before, after = (float(np.median(known[:5])), float(known.max())) if len(known) else (None, None)
     name = table.rows[kill.row].name
     return Change(

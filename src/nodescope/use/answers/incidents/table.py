@@ -1,8 +1,9 @@
 """
 The node as a table: for every signal one row per workload and one column per step of some seconds.
 
-What a workload takes is the sum over its containers; 0 while it has none. What
-it lacks is that of its worst container; NaN while nothing was measured.
+What a workload takes is the sum over its containers; 0 while it has none and the
+node was recorded (`taken`). What it lacks is that of its worst container. NaN is
+nothing measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from nodescope.use.answers.snapshots import ServedNode, View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 MEMORY = ("memory.MemAvailable", "memory.MemTotal")
 IO_WAIT, RUN_QUEUE = "cpu.iowait", "schedstat.waiting"
 # A counter that was not read for longer, or for two steps where these are longer, has no rate between.
@@ -69,6 +71,20 @@ class NodeTable:
 
     def time_of(self, step: int) -> int:
         return self.start_ms + step * self.step_ms
+
+    def is_recorded(self) -> Flags:
+        """Of each step whether anything was measured; nothing while the agent was away, or its file is lost."""
+        recorded = np.zeros(self.steps, np.bool_)
+        for values in self.signals.values():
+            recorded |= np.isfinite(values).any(axis=0)
+        for whole in (self.bandwidth, self.available, self.io_wait, self.run_queue):
+            if whole is not None:
+                recorded |= np.isfinite(whole)
+        return recorded
+
+    def taken(self, signal: str) -> Floats:
+        """A workload that is not there takes nothing; what it took while nothing was recorded is not known."""
+        return np.where(self.is_recorded(), np.nan_to_num(self.signals[signal]), np.nan)
 
 
 def group_rows(lives: Sequence[Life], key: Callable[[Life], str]) -> list[WorkloadRow]:
