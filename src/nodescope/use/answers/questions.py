@@ -103,12 +103,20 @@ PHRASES = {
     r"\b(anything|something|what) (i|we|one) (should|must|need to|ought to) (know|see|do|hear)\b": "wrong",
 }
 EXPLAIN, COMPARE, WRONG = "explain_incident", "compare_windows", "what_is_wrong"
-MINUTES = {"min": 1, "minute": 1, "hour": 60, "h": 60, "hr": 60, "day": 1440, "d": 1440, "m": 1, "week": 10_080, "w": 10_080}
+MINUTES = {"min": 1, "minute": 1, "m": 1, "hour": 60, "hr": 60, "h": 60, "day": 1440, "d": 1440}
+MINUTES |= {"week": 10_080, "w": 10_080}
 NUMBERS = {
-    **{word: count for count, word in enumerate("one two three four five six seven eight nine ten".split(), 1)},
-    **{"a": 1, "an": 1, "half an": 0.5, "half a": 0.5, "few": 3, "couple of": 2, "twelve": 12, "fifteen": 15, "twenty": 20},
-    **{"thirty": 30, "forty": 40, "sixty": 60, "ninety": 90},
+    "a": 1,
+    "an": 1,
+    "half a": 0.5,
+    "half an": 0.5,
+    "couple of": 2,
+    "few": 3,
+    "twelve": 12,
+    "fifteen": 15,
 }
+NUMBERS |= {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+NUMBERS |= {"ten": 10, "twenty": 20, "thirty": 30, "forty": 40, "sixty": 60, "ninety": 90}
 # "2 hours", "2h", "two hours", "1.5 h", "half an hour".
 COUNT = rf"(\d+(?:\.\d+)?|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})"
 UNIT = r"(min(?:ute)?|hour|hr|day|week|h|d|m|w)s?\b"
