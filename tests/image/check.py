@@ -93,9 +93,10 @@ def check(data: str, container: str) -> bool:
     base = {"node_cpu_seconds_total", "container_memory_usage_bytes", "container_processes"}
     results = []
     with running(data, "--pid=host", "--cap-add=SYS_PTRACE"):
-        full = wait_for_names(base | PSS, container)
+        full = wait_for_names(base | PSS | NETWORK, container)
         results.append(verify("serves node and containers", good=base <= full, told=sorted(base - full)))
         results.append(verify("serves proportional memory", good=full >= PSS, told=sorted(PSS - full)))
+        results.append(verify("serves pods' network", good=full >= NETWORK, told=sorted(NETWORK - full)))
         inside = podman(
             "inspect", NAME, "--format", "{{.HostConfig.Privileged}} {{.HostConfig.ReadonlyRootfs}}"
         )

@@ -19,7 +19,7 @@ IDEAS = {
     "cpu": "cpu* processor* core cores compute millicore* cycles load",
     "disk": "disk* io iops storage volume* ssd nvme write writes writing written reads filesystem*",
     "read": "read reads reading",
-    "network": "network* traffic bandwidth net packet* ingress egress download* upload* receiv* transmit* outbound inbound",
+    "network": "network* talk* chatty traffic bandwidth net packet* ingress egress download* upload* receiv* transmit* outbound inbound",
     "send": "send* sent transmit* upload* egress outgoing outbound push*",
     "power": "power watt* energy",
     "gpu": "gpu* cuda accelerator* vram graphics",
@@ -32,7 +32,7 @@ IDEAS = {
     "scarce": "bottleneck*",
     "move": "move moved reschedul* rebalanc* relocat* unbalanced",
     "waste": "wast* idle idling unused underus* underutili* unneeded lazy zombie* save saving* reclaim* free money",
-    "neighbour": "neighbo* noisy hog* steal* stole* bully bullies bullied greedy starv* contention interfer* disturb*",
+    "neighbour": "neighbo* nois* hog* steal* stole* bully bullies bullied greedy starv* contention interfer* disturb*",
     "slow": "slow* latency sluggish lag* unresponsive stall* degrad* delay* hang* hung stutter* p95 p99",
     "spike": "spik* burst* peak* surge* jitter*",
     "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly oscillat* fluctuat* sawtooth* seasonal*",
@@ -53,7 +53,9 @@ IDEAS = {
     "unusual": "unusual* anomal* strange* weird* odd* abnormal* outlier* suspicious* unexpected*",
     "together": "together correlat* relat* tandem sync* alongside",
     "cause": "cause* caus* blame culprit reason why responsible fault guilty behind made",
-    "most": "who whose top most biggest heaviest highest largest hungriest busiest busy greatest rank* consum* use* using eat* burn* hot*",
+    "most": "who whose top most biggest heaviest highest largest hungriest busiest busy greatest rank* consum* use* using eat* burn* hot* hog*",
+    "least": "least lowest smallest quietest fewest",
+    "recorded": "gap gaps missing incomplete unrecorded recorded recording",
     "threads": "thread* pids process*",
     "metric": "metric* measure* collected series",
     "forecast": "will soon until run* reach* hit forecast predict* when",
@@ -62,11 +64,13 @@ IDEAS = {
     "list": "list show all there running runs exist* many count",
     "container": "container* pod* workload* service* job* app apps application*",
 }
+MEASURED = r"(cpu|memory|mem|ram|disk|io|network|gpu)\b"
 WELL = "ok|okay|fine|good|well|alright|all right|healthy|green|in order|normal"
 # Phrases that are one word to the table.
 PHRASES = {
-    # A moment, and no comparison.
+    # A moment or a span, and no comparison, unless something is said to be "more than yesterday".
     r"yesterday( at)?(?= \d)": "",
+    r"(?<!than )(?<!with )(?<!as )(?<!to )(?<!from )(?<!and )(?<!since )(?<!vs )(?<!versus )(?<!against )yesterday": "",
     r"(up[\s-]and[\s-]down|back[\s-]and[\s-]forth|come(s)? and go(es)?|again and again)": "oscillat",
     r"right[\s-]*siz": "rightsiz",
     r"over[\s-]*(provision|allocat|siz)": r"over\1",
@@ -81,6 +85,9 @@ PHRASES = {
     r"(doing|do|does) nothing": "idle",
     r"go(ing|es)? up\b": "grow",
     r"what'?s new": "change",
+    # A figure of a metric, and neither slowness nor something that comes again.
+    rf"\b(p\d\d|percentile|peak|max|maximum|highest) (?=(of )?(the )?{MEASURED})": "most ",
+    r"\b(agent|nodescope|collector) (was |is |been )?(down|away|off|dead|running|up)\b": "gap",
     r"moves? with": "together",
     r"(cpu|memory|ram) (limit|request)s? (fit|right)": "rightsiz",
     r"how much (of )?(my |the |our )?(money|cost)": "waste",
@@ -227,6 +234,7 @@ def windows(ideas: str, spans: Arguments, why: str) -> Question:
     return Question(ideas, "compare_windows", spans, why, ("compare_windows", spans))
 
 
+MOST_OF = (("memory", "memory"), ("cpu", "cpu"), ("disk", "disk_write"), ("network", "network_receive"))
 QUESTIONS = (
     # What was measured, and who there is.
     Question("metric list", "list_metrics", {}, "which metrics there are"),
@@ -257,7 +265,7 @@ QUESTIONS = (
     around("fail", "who was killed or restarted; exit codes are not collected", LONG_AGO),
     around("kill", "what ended, and what came before it", LONG_AGO),
     # One at the cost of others; who asks for a ranking gets one.
-    *(hogs(what, by) for what, by in (("memory", "memory"), ("cpu", "cpu"), ("disk", "disk_write"))),
+    *(hogs(what, by) for what, by in MOST_OF),
     around("neighbour", "what one container took, and who then waited"),
     around("slow cause", "what changed when it became slow"),
     top("throttle", "cpu_throttled", "who is held back by a CPU quota"),
@@ -293,7 +301,16 @@ QUESTIONS = (
     whole_node("node health", "how the node is doing"),
     whole_node("node pressure", "how full the node is, and who fills it"),
     Question("node list", "list_nodes", {}, "which nodes there are, and how new their data is"),
-    # Who has the most of something.
+    whole_node("cpu full", "how full the node is, and who fills it"),
+    Question("recorded", "list_nodes", {}, "what was recorded, and what could not be read"),
+    # Who has the least, and who the most, of something.
+    *(
+        Question(f"least {what}".strip(), "top_containers", {"by": by, "order": "ascending"}, why, SUMMARY)
+        for what, by, why in (
+            ("memory", "memory", "who uses the least memory"),
+            ("", "cpu", "who uses the least CPU"),
+        )
+    ),
     top("slow disk", "pressure_io", "who waits for the disk"),
     top("pressure disk", "pressure_io", "who waits for the disk"),
     top("pressure memory", "pressure_memory", "who waits for memory"),
