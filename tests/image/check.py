@@ -190,8 +190,11 @@ def main() -> int:
     with Cgroups() as cgroups, TemporaryDirectory() as data:
         identifier = container_id()
         container = cgroups.container(identifier=identifier)
-        # Another user's process: reading its smaps needs the capability.
-        container.spawn(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep", "600"])
+        # Another user's process: reading its smaps needs the capability. It has a network of its own: that
+        # of a pod on the host's is not counted.
+        network = "ip link add eth0 type veth peer name eth1"
+        user = "exec setpriv --reuid=65534 --regid=65534 --clear-groups sleep 600"
+        container.spawn(["unshare", "--net", "sh", "-c", f"{network} && {user}"])
         good = check(data, identifier)
     return 0 if good else 1
 
