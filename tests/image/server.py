@@ -16,20 +16,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 from tests.bare.trial import PANELS, open_browser, see_a_chart_move
 from tests.docs.pages import ROOT, Block, list_blocks
 from tests.image.engine import APART, install_missing, make_environment, prepare
 from tests.web.browsing import watching
+from tests.web.buttons import fetch_every_file, press_every_button
 
 GUIDE = ROOT / "docs/guides/server.md"
 AGENT, VIEWER = "http://127.0.0.1:9100", "http://127.0.0.1:8050"
 READY_SECONDS = 120
 # What podman notes of networks belongs to this one.
 SEPARATE = "ip link set lo up && mkdir -p /run/containers && mount -t tmpfs tmpfs /run/containers"
-FILES = ("CSV of what is drawn", "PNG of all panels", "CSV, every sample", "Parquet", "HTML, opens offline")
-# The least that each kind of file has at its begin.
-BEGINS = {"csv": b"", "png": b"\x89PNG", "parquet": b"PAR1", "html": b"<!"}
 
 
 def find_block(word: str) -> Block:
@@ -69,30 +67,13 @@ def check_agent() -> None:
     assert b"may not be written" not in status, status
 
 
-def press_every_button(browser: Browser) -> None:
+def try_the_page(browser: Browser) -> None:
     see_a_chart_move(browser, VIEWER)
     with watching(browser, VIEWER, accept_downloads=True) as view:
         page = view.open(PANELS)
-        page.get_by_role("button", name="right-sizing").click()
-        expect(page.locator("dialog, .sheet").first).to_be_visible()
-        page.keyboard.press("Escape")
-        page.get_by_role("button", name="keyboard sheet").click()
-        page.keyboard.press("Escape")
-        page.get_by_title("theme (t)").click()
-        page.get_by_title("UTC or local time (u)").click()
-        page.get_by_title("export, copy as (e)").click()
-        for name in FILES:
-            button = page.get_by_role("button", name=name, exact=True).or_(
-                page.get_by_role("link", name=name, exact=True)
-            )
-            with page.expect_download() as coming:
-                button.click()
-            path = Path(coming.value.path())
-            kind = coming.value.suggested_filename.rpartition(".")[2]
-            content = path.read_bytes()
-            assert content.startswith(BEGINS[kind]), (name, kind, content[:80])
-            assert len(content) > 100, (name, len(content))
-            print(f"ok     {name}: {len(content)} bytes", flush=True)
+        print(f"ok     pressed: {', '.join(press_every_button(page))}", flush=True)
+        for name, size in fetch_every_file(page).items():
+            print(f"ok     {name}: {size} bytes", flush=True)
 
 
 @contextmanager
@@ -114,7 +95,7 @@ def run_inside(environment: dict[str, str]) -> None:
         check_agent()
         await_answer(f"{VIEWER}/api/health", lambda body: b"ok" in body)
         with open_browser() as browser:
-            press_every_button(browser)
+            try_the_page(browser)
         print("ok     compose: agent, viewer and every button of the page", flush=True)
     with cleaned(environment, "docker rm -f nodescope", "docker volume rm nodescope"):
         run_block(find_block("docker run").text, environment)
