@@ -109,6 +109,38 @@ def test_memory_comes_with_the_first_question_and_leaves_after_the_last(archive:
         assert out.decode().count("viewer  http://") == 1
 
 
+@contextlib.contextmanager
+def opened(archive: Path, *words: str) -> Iterator[tuple[RestingViewer, str]]:
+    """A viewer for other machines, and the line that it prints first."""
+    port, probe_port = free_port(), free_port()
+    command = [*NODESCOPE, "viewer", str(archive), "--port", str(port), "--host", "0.0.0.0", *words]  # noqa: S104
+    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        try:
+            yield RestingViewer(process, port, probe_port), process.stdout.readline().decode().strip()
+        finally:
+            process.terminate()
+
+
+def test_a_token_that_was_made_holds_after_a_rest(archive: Path) -> None:
+    with opened(archive, "--rest", "1s") as (viewer, told):
+        token = told.rpartition("/?token=")[2]
+        assert len(token) >= 32, told
+        assert "0.0.0.0" not in told
+        headers = {"Authorization": f"Bearer {token}"}
+        for _ in range(2):
+            assert viewer.get("/api/instance").status_code == 401
+            assert viewer.get("/api/instance", headers).status_code == 200
+            viewer.await_rest()
+        assert viewer.get("/api/instance", headers).status_code == 200
+
+
+def test_without_a_token_when_that_is_asked_for(archive: Path) -> None:
+    with opened(archive, "--no-token") as (viewer, told):
+        assert "token" not in told
+        assert viewer.get("/api/instance").status_code == 200
+
+
 def test_an_open_live_tail_keeps_it_awake(archive: Path, token: Path) -> None:
     with running(archive, token, "1s") as viewer:
         with httpx.stream(

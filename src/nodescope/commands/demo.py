@@ -14,7 +14,7 @@ from nodescope.base.time_range import parse_moment
 from nodescope.commands.shared.options import add_address, read_guards
 from nodescope.commands.shared.ports import VIEWER_PORT, claim
 from nodescope.commands.text.progress import clear_progress, show_progress
-from nodescope.commands.viewer import serve
+from nodescope.commands.viewer import add_no_token, serve
 
 EXAMPLE = """example:
   nodescope demo --nodes 3 --hours 2
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-serve", action="store_true", help="write, then exit")
     add_address(parser, VIEWER_PORT)
+    add_no_token(parser)
 
 
 def run(options: argparse.Namespace) -> int:

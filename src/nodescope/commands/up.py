@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import re
-import secrets
 import shlex
 import socket
 import ssl
@@ -24,6 +23,7 @@ from nodescope.collect.files.roots import open_root
 from nodescope.collect.sources.container.cgroup_tree import find_hierarchies
 from nodescope.commands.shared.children import Child, Children
 from nodescope.commands.shared.options import add_settings, gather_flags, render_flags
+from nodescope.commands.shared.own_address import find_own_address, name_reachable
 from nodescope.commands.shared.ports import (
     AGENT_PORT,
     FLAGS,
@@ -38,6 +38,7 @@ from nodescope.keep.disk import make_folders
 from nodescope.serve.gate import is_local
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.serve.server import open_socket, parse_address
+from nodescope.serve.token import make_secret
 
 EXAMPLE = """example:
   nodescope up
@@ -116,7 +117,7 @@ def make_token(loaded: LoadedSettings, host: str) -> Iterator[Path | None]:
         yield settings.token_file
         return
     with tempfile.NamedTemporaryFile("w", prefix="nodescope-token-", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(24))
+        file.write(make_secret())
         file.flush()
         yield Path(file.name)
 
@@ -230,23 +231,6 @@ class UpPlace:
                 return client.read(path, headers).body
         except HttpFailed:
             return None
-
-
-def name_reachable(address: str, instead: str) -> str:
-    """HOST:PORT to connect to; a server on all addresses is asked on another."""
-    host, port = parse_address(address)
-    host = instead if host in ("0.0.0.0", "::") else host  # noqa: S104
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def find_own_address() -> str:
-    """The address that other machines see; nothing is sent for it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            asked.connect(("192.0.2.1", 9))
-            return str(asked.getsockname()[0])
-        except OSError:
-            return socket.gethostname()
 
 
 def render_viewer(place: UpPlace, environment: Mapping[str, str]) -> Iterator[str]:

@@ -46,6 +46,7 @@ from nodescope.commands.shared.node_options import (
 )
 from nodescope.commands.shared.one_heap import share_one_heap
 from nodescope.commands.shared.options import add_address, read_guards, read_quantity
+from nodescope.commands.shared.own_address import find_own_address, name_reachable
 from nodescope.commands.shared.places import find_folder, is_store
 from nodescope.commands.shared.ports import VIEWER_PORT
 from nodescope.read.files.given_paths import check_given, has_data
@@ -60,7 +61,7 @@ from nodescope.serve.server import (
     open_socket,
     warn_if_open,
 )
-from nodescope.serve.token import Token
+from nodescope.serve.token import Token, is_admitted, make_secret
 from nodescope.use.viewer.front import Front, guard
 
 if TYPE_CHECKING:
@@ -121,6 +122,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_nodes(parser)
     add_deadline(parser, NODE_DEADLINE)
     add_address(parser, VIEWER_PORT)
+    add_no_token(parser)
+
+
+def add_no_token(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-token",
+        action="store_true",
+        help="with --host: anybody who can connect may read. Without this, --token-file and --tls-client-ca, "
+        "a token is made and printed",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -304,8 +315,9 @@ def serve(
         check_given(paths)
     answering = Answering(paths, find_agent(options), others)
     front = Front(answering.load, home="/cluster" if others and not paths else "/")
-    server = build_server(guard_front(front, options, settings), settings, answering.connections)
-    listeners = open_listeners(options, settings, kept)
+    secret = choose_secret(options, settings, kept)
+    server = build_server(guard_front(front, options, settings, secret), settings, answering.connections)
+    listeners = open_listeners(options, settings, kept, secret)
     # Where an agent was named, there is something to look at.
     if not kept and not getattr(options, "agent", None):
         say_empty(getattr(options, "path", ()))
@@ -338,7 +350,7 @@ def serve(
     if rest.kept:
         hold_signals()
         if not answering.is_stopping:
-            exec_anew(find_own_words(), rest.kept, rest.kept.values())
+            exec_anew(find_own_words(), {**rest.kept, "secret": secret}, rest.kept.values())
     return 0
 
 
@@ -372,17 +384,28 @@ def say_empty(paths: Sequence[Path]) -> None:
             )
 
 
-def guard_front(front: Front, options: argparse.Namespace, settings: Settings) -> Gate:
-    token = Token(settings.token_file) if settings.token_file else None
+def choose_secret(options: argparse.Namespace, settings: Settings, kept: Mapping[str, Any]) -> str:
+    """A token for this run where others could connect and nothing was said about who may; empty elsewhere."""
+    if settings.token_file or settings.tls_client_ca or options.no_token or is_local(options.host):
+        return ""
+    return str(kept.get("secret") or make_secret())
+
+
+def guard_front(front: Front, options: argparse.Namespace, settings: Settings, secret: str) -> Gate:
+    admits = Token(settings.token_file).admits if settings.token_file else None
+    if secret:
+        admits = partial(is_admitted, secret=secret.encode())
     return guard(
         front,
-        token.admits if token else None,
+        admits,
         only_local=is_local(options.host),
         hosts=tuple(options.allow_host),
     )
 
 
-def open_listeners(options: argparse.Namespace, settings: Settings, kept: Mapping[str, Any]) -> Listeners:
+def open_listeners(
+    options: argparse.Namespace, settings: Settings, kept: Mapping[str, Any], secret: str
+) -> Listeners:
     """Those of the program before this one; told once where they are."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     page = adopt_socket(kept.get("page")) or open_socket(f"{host}:{options.port}", "--port")
@@ -390,10 +413,18 @@ def open_listeners(options: argparse.Namespace, settings: Settings, kept: Mappin
     if probes is None and settings.probe_listen:
         probes = open_socket(settings.probe_listen)
     if not kept:
-        warn_if_open((f"{host}:{options.port}",), settings)
+        if not secret:
+            warn_if_open((f"{host}:{options.port}",), settings)
         scheme = "https" if settings.tls_cert else "http"
-        address = f"{scheme}://{host}:{page.getsockname()[1]}"
-        sys.stdout.write(f"nodescope {__version__} viewer  {address}\n")
+        place = f"{host}:{page.getsockname()[1]}"
+        if secret:
+            # Who opens it is elsewhere, where 0.0.0.0 means nothing.
+            place = f"{name_reachable(place, find_own_address())}/?token={secret}"
+        sys.stdout.write(f"nodescope {__version__} viewer  {scheme}://{place}\n")
+        if secret:
+            sys.stdout.write(
+                "this token is for this run; --token-file FILE keeps one, --no-token asks for none\n"
+            )
         sys.stdout.flush()
     return Listeners(page, probes)
 

@@ -1,12 +1,27 @@
-"""The bearer token: read from a file, again when it changed, compared in constant time."""
+"""The bearer token: read from a file, again when it changed, or made for one run; compared in constant time."""
 
 import hmac
+import secrets
 from pathlib import Path
 
 from nodescope.base.errors import SettingsRejected
 from nodescope.base.log import Log
 
 log = Log("token")
+
+SECRET_BYTES = 24
+
+
+def make_secret() -> str:
+    """For one run; it can stand in an address."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def is_admitted(authorization: str, secret: bytes) -> bool:
+    """Whether a header carries the secret, compared in constant time."""
+    scheme, _, given = authorization.partition(" ")
+    right = hmac.compare_digest(given.strip().encode("utf-8", "replace"), secret)
+    return right and scheme.lower() == "bearer"
 
 
 class Token:
@@ -34,8 +49,5 @@ class Token:
             log.warning("token file not readable, the last token holds", error=str(error))
 
     def admits(self, authorization: str) -> bool:
-        """Whether a header carries the token, compared in constant time."""
         self._read()
-        scheme, _, given = authorization.partition(" ")
-        right = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._secret)
-        return right and scheme.lower() == "bearer"
+        return is_admitted(authorization, self._secret)
