@@ -194,7 +194,7 @@ class StandingCosts:
         return found
 
     def _find_loads(self, standing: ClusterStanding, part: FpgaPart) -> StandingLoads:
-        """A fifth of 5,000 nodes may report a bitstream: judging them for every pod is half of its cost."""
+        """A fifth of 5,000 nodes may report a bitstream: they are not judged for every pod."""
         found = standing.loads.get(part.bitstream)
         if found is None:
             if len(standing.loads) >= LOADS_KEPT:
