@@ -46,7 +46,7 @@ from nodescope.commands.cluster.adapter import AgentFleet
 from nodescope.use.adapter.answers import Answers, NothingKnown
 from nodescope.use.adapter.metric_table import parse_metric
 from nodescope.use.adapter.pod_index import KnownPod, PodIndex
-from nodescope.use.adapter.reports import FRESH_SECONDS, Reports
+from nodescope.use.adapter.reports import FRESH_SECONDS, WINDOW_SECONDS, Reports
 
 NODES, PODS, ROUNDS = 50, 100, 200
 PODS_OF_AGENT = 100
@@ -57,6 +57,8 @@ STEPS_AT_ONCE = 3
 SEED = 1
 WARM_UP = 60
 CPU = parse_metric("cpu", "pods")
+# As the adapter asks.
+ASKED_PATH = f"/pods?seconds={WINDOW_SECONDS}&form=lines"
 
 
 def run(options: Options) -> list[Row]:
@@ -282,10 +284,10 @@ def measure_agent(asked: int = 200) -> Row:
             wait_for("the agent answers", agent.is_ready, 60)
             time.sleep(22)
             # The first answer loads what all others use, once in the life of an agent.
-            agent.get("/pods")
+            agent.get(ASKED_PATH)
             idle = measure_span(agent, 0, 10.0)
             busy = measure_span(agent, asked, 10.0)
-            length = len(agent.get("/pods").content)
+            length = len(agent.get(ASKED_PATH).content)
     each = max(0.0, busy - idle) / asked
     remark = f"{each * 1e3:.2f} ms an answer of {length >> 10} KiB, twice in {FRESH_SECONDS:g} s"
     return Row(
@@ -300,7 +302,7 @@ def measure_agent(asked: int = 200) -> Row:
 def measure_span(agent: Agent, asked: int, seconds: float) -> float:
     before, until = read_cpu_seconds(agent.process.pid), time.monotonic() + seconds
     for _ in range(asked):
-        agent.get("/pods")
+        agent.get(ASKED_PATH)
     time.sleep(max(0.0, until - time.monotonic()))
     return (read_cpu_seconds(agent.process.pid) - before) / max(
         1.0, (time.monotonic() - until + seconds) / seconds

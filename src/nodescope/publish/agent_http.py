@@ -51,7 +51,7 @@ from nodescope.publish.findings_json import (
 )
 from nodescope.publish.fpga_intake import BODY_BYTES, BODY_SECONDS, parse_event
 from nodescope.publish.live import Live
-from nodescope.publish.pods_json import answer_pods, check_pods_form, render_lines
+from nodescope.publish.pods_json import answer_pods, check_pods_form
 from nodescope.publish.scrape import Scrape, accepts_gzip, compress_pieces, prefers_openmetrics
 from nodescope.publish.self_metrics import SelfMetrics
 from nodescope.serve.body import read_body
@@ -154,9 +154,9 @@ class Agent:
         seconds = parse_window_seconds(request.query_params.get("seconds", "20"), self.ring, "container")
         form = check_pods_form(request.query_params.get("form", "json"))
         answer = answer_pods(self.ring, self.clock, self.node, seconds)
-        return (
-            make_json(answer) if form == "json" else Response(render_lines(answer), media_type="text/plain")
-        )
+        if form == "json":
+            return make_json(answer.describe())
+        return Response(answer.render_lines(), media_type="text/plain")
 
     def _request_perf(self, scope: str, patterns: list[str]) -> None:
         """Hardware counters of containers are read on request, and for a minute from then."""

@@ -139,6 +139,44 @@ def test_nodes_that_a_pod_does_not_change_are_not_judged_for_it() -> None:
     assert read_cost("third") > before
 
 
+def test_a_bitstream_s_loads_stand_and_pods_sent_since_count_at_once() -> None:
+    """A node that got a pod with the bitstream has it from then on; what others did to a holder counts, too."""
+    world = World()
+    fill(world, 3, ["states"])
+    for name in ("has-it", "gets-it", "loses-it"):
+        world.node(name, loaded("mine" if name != "gets-it" else "other", 900))
+    names = sorted(world.nodes.names())
+
+    def read_terms(pod: str) -> dict[str, float]:
+        now_ms = world.clock.wall_ns() // 10**6
+        rated = world.extender.standing.judge(PodRequest("d", pod, pod, "fpga", "mine"), names, now_ms)
+        return {name: rated.costs[rated.names.index(name)] for name in ("has-it", "gets-it", "loses-it")}
+
+    before = read_terms("first")
+    assert before["has-it"] == before["loses-it"] < before["gets-it"]
+    for pod, node, bitstream in (("a", "gets-it", "mine"), ("b", "loses-it", "other")):
+        item = bind(world, pod, node, bitstream)
+        # It has ended, so that nothing is on its way there.
+        world.placed.change({**item, "status": {"phase": "Succeeded"}})
+    after = read_terms("second")
+    assert after["has-it"] == before["has-it"]
+    assert after["gets-it"] < before["gets-it"]
+    assert after["loses-it"] > before["loses-it"]
+
+
+def test_nodes_sent_to_are_told_by_when() -> None:
+    """forall marks: those that got a pod with a bitstream after it, each once."""
+    world = World()
+    for pod, node in (("a", "n1"), ("b", "n2"), ("c", "n1")):
+        bind(world, pod, node, "x")
+    assert [sorted(world.placed.sent_since(mark)) for mark in range(4)] == [
+        ["n1", "n2"],
+        ["n1", "n2"],
+        ["n1"],
+        [],
+    ]
+
+
 def test_a_rare_pod_finds_costs_that_were_renewed_before_it_came() -> None:
     """Judged by the thread's step: what changed after it is not in the call's answer."""
     world = World()

@@ -21,6 +21,10 @@ class WindowSpread:
         """In the order of STATISTICS, five digits each."""
         return [float(f"{value:.5g}") for value in (self.mean, self.p95, self.max)]
 
+    def render_text(self) -> str:
+        """The same as JSON."""
+        return "[%.5g,%.5g,%.5g]" % (self.mean, self.p95, self.max)  # noqa: UP031
+
 
 def spread_columns(values: Floats, weights: Floats | None = None) -> list[WindowSpread | None]:
     """By column; None for one without a value. Weights are of the rows: the lengths of intervals, for rates."""

@@ -221,13 +221,17 @@ class FpgaPart:
     def find_load(self, node: str, fpga: NodeFpga, coming: Arriving | None) -> tuple[float, float]:
         """The chance that the pod's bitstream is loaded there, and how long loading it takes."""
         name = self.bitstream
-        there = fpga.bitstreams.get(name)
         warm = derive_warm(name, fpga, self._placed.sent(node))
         if coming and name in coming.bitstreams:
             warm = max(warm, KEPT_RATIO ** (len(coming.bitstreams) - 1))
-        if there is None or not is_measured(there.reconfiguration_ms):
+        if not self.is_load_measured(fpga):
             return warm, self._load_ms
-        return warm, max(LEAST_LOAD_MS, there.reconfiguration_ms)
+        return warm, max(LEAST_LOAD_MS, fpga.bitstreams[name].reconfiguration_ms)
+
+    def is_load_measured(self, fpga: NodeFpga) -> bool:
+        """Whether the node itself measured how long the pod's bitstream takes to load."""
+        there = fpga.bitstreams.get(self.bitstream)
+        return there is not None and is_measured(there.reconfiguration_ms)
 
 
 def derive_warm(name: str, fpga: NodeFpga, sent: Mapping[str, int]) -> float:

@@ -23,7 +23,7 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, TypeVar
 
 from nodescope.base.clock import Clock
@@ -155,6 +155,10 @@ class PlacedPods:
         """Pods of ours that were bound since the start, by whether a scheduler had asked us."""
         self._sent: dict[str, dict[str, int]] = {}
         """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
+        self._sent_order: dict[str, int] = {}
+        """Node -> the number of the last pod with a bitstream that was bound there, in this order."""
+        self.sends = 0
+        """Pods with a bitstream that were bound so far."""
 
     def __len__(self) -> int:
         return len(self._seen.bound) + len(self._expected)
@@ -180,7 +184,9 @@ class PlacedPods:
             self._prune(now_mono_ns)
             for entry in chain(self._seen.bound.values(), self._expected.values()):
                 if entry.pod.kind == kind:
-                    one = found.setdefault(entry.node, Arriving())
+                    one = found.get(entry.node)
+                    if one is None:
+                        one = found[entry.node] = Arriving()
                     one.add(entry.pod, size(entry.pod), entry.weight(now_mono_ns))
         return found
 
@@ -215,6 +221,11 @@ class PlacedPods:
     def sent_to(self, bitstream: str) -> list[str]:
         """The nodes that a pod with this bitstream was bound to lately; none for an empty name."""
         return [node for node, sent in list(self._sent.items()) if bitstream in sent] if bitstream else []
+
+    def sent_since(self, sends: int) -> list[str]:
+        """The nodes that a pod with any bitstream was bound to after so many sends."""
+        newest_first = reversed(list(self._sent_order.items()))
+        return [node for node, _ in takewhile(lambda item: item[1] > sends, newest_first)]
 
     def settled(self, node: str) -> int:
         """FPGA pods of a node that its window shows."""
@@ -310,6 +321,10 @@ class PlacedPods:
             sent[pod.bitstream] = max(at_ms, sent.pop(pod.bitstream, 0))
             newest = sorted(sent.items(), key=lambda item: item[1])[-BITSTREAMS_KEPT:]
             self._sent[node] = dict(newest)
+            # Counted last: who has seen this number finds what was sent, too.
+            self._sent_order.pop(node, None)
+            self._sent_order[node] = self.sends + 1
+            self.sends += 1
 
     def _age_ns(self, status: Mapping[str, Any]) -> int:
         """How long ago the pod was bound, by the API server's clock; 0 when it does not say."""

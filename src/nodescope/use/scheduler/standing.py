@@ -5,7 +5,8 @@ Judging 5,000 nodes takes 60 ms of CPU for every pod, nearly all of it for nodes
 of which nothing changed since the pod before. So the parts of the cost that no
 pod changes are renewed every few seconds, by a thread: a pod that comes once a
 minute does not wait for it either. For a pod only those nodes are judged anew
-that have its bitstream or pods on their way. The result is that of `judge_cost`
+that pods are on their way to; what loading a bitstream costs where it was reported
+is judged for the first pod that asks for it. The result is that of `judge_cost`
 with annotations and sums of a few seconds ago.
 """
 
@@ -45,6 +46,8 @@ SLICE_NODES = 50
 REST_SECONDS = 0.001
 # Costs that are older are renewed by the call itself: the thread is late, or there is none.
 OLDEST_SECONDS = 10.0
+# Bitstreams whose loads are kept until costs are renewed.
+LOADS_KEPT = 64
 # Nodes of a decision that are explained: the best ones.
 EXPLAINED = 20
 UNSEEN = "not seen by our watch of nodes yet"
@@ -77,6 +80,18 @@ class CalledNodes:
 
 
 @dataclass(frozen=True, slots=True)
+class StandingLoads:
+    """What one bitstream costs on the nodes that report it or got pods with it, for as long as costs stand."""
+
+    sends: int
+    """Pods that were bound before; nodes that got one since are judged anew."""
+    measured: Mapping[str, float]
+    """Node -> ms of its device, with the load that it measured itself."""
+    usual: Mapping[str, tuple[float, float]]
+    """Node -> ms of its device, and the share of the usual load that comes on top."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterStanding:
     """The nodes of the cluster at one moment; replaced as a whole, so readers need no lock."""
 
@@ -91,6 +106,8 @@ class ClusterStanding:
     """A node that the watch had not shown."""
     typical: Mapping[str, float]
     """What a cause costs where it was not measured."""
+    loads: dict[str, StandingLoads] = field(default_factory=dict)
+    """By bitstream, of those that were asked for; judged by who asks."""
 
 
 @dataclass(slots=True)
@@ -142,18 +159,21 @@ class StandingCosts:
         arriving = self.placed.arriving("fpga")
         part = FpgaPart(pod, standing.cluster, self.placed, self.nodes.times, now_ms, arriving)
         called = list_called(standing, names)
-        special = {
-            *arriving,
-            *standing.holders.get(part.bitstream, ()),
-            *self.placed.sent_to(part.bitstream),
-        }
+        loads = self._find_loads(standing, part)
+        places = called.places
         parts = {
             place: self._judge_one(part, name, called.rows[place], arriving.get(name))
-            for name in special
-            if (place := called.places.get(name)) is not None
+            for name in {*arriving, *self.placed.sent_since(loads.sends)}
+            if (place := places.get(name)) is not None
         }
         cold_ms = part.cold_ms
         device = [ms + cold_ms for ms in called.devices]
+        for name, ms in loads.measured.items():
+            if (place := places.get(name)) is not None:
+                device[place] = ms
+        for name, (ms, share) in loads.usual.items():
+            if (place := places.get(name)) is not None:
+                device[place] = ms + share * cold_ms
         for place, (one, _) in parts.items():
             device[place] = one.cost_ms
         costs = settle(called, device, part.session_ms)
@@ -172,6 +192,34 @@ class StandingCosts:
         if found is None or not 0 <= now_ms - found.at_ms < OLDEST_SECONDS * 1000:
             return self._renew(now_ms, "call", lambda: None)
         return found
+
+    def _find_loads(self, standing: ClusterStanding, part: FpgaPart) -> StandingLoads:
+        """A fifth of 5,000 nodes may report a bitstream: they are not judged for every pod."""
+        found = standing.loads.get(part.bitstream)
+        if found is None:
+            if len(standing.loads) >= LOADS_KEPT:
+                standing.loads.clear()
+            found = standing.loads[part.bitstream] = self._judge_loads(standing, part)
+        return found
+
+    def _judge_loads(self, standing: ClusterStanding, part: FpgaPart) -> StandingLoads:
+        # Read first: a pod that is bound meanwhile is judged twice, not never.
+        sends = self.placed.sends
+        measured: dict[str, float] = {}
+        usual: dict[str, tuple[float, float]] = {}
+        for name in {
+            *standing.holders.get(part.bitstream, ()),
+            *self.placed.sent_to(part.bitstream),
+        }:
+            row, fpga = standing.rows.get(name, standing.unseen), self._find(name).fpga
+            if not row.confidence or fpga is None:
+                continue
+            warm, load_ms = part.find_load(name, fpga, None)
+            if part.is_load_measured(fpga):
+                measured[name] = row.device_ms + (1 - warm) * load_ms
+            else:
+                usual[name] = (row.device_ms, 1 - warm)
+        return StandingLoads(sends, measured, usual)
 
     def _judge_one(
         self, part: FpgaPart, name: str, row: StandingNode, coming: Arriving | None
