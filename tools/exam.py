@@ -8,6 +8,11 @@ An answer is right, wrong, or none ("cannot tell" is not wrong). With --notes
 each answer that is not right gets a page with the exact call and answer.
 """
 
+import os
+
+# numpy reads it when it is loaded. Matrices here are small: threads of BLAS would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import argparse
 import json
 import sys

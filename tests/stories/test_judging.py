@@ -1,5 +1,8 @@
 """The exam can fail an answer: each check is shown one that is wrong, and one that cannot tell."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -129,3 +132,20 @@ def test_three_calls_are_too_many_and_an_exception_is_no_answer() -> None:
         raise RuntimeError("gone")
 
     assert put(fail, None).grade == "no answer"  # type: ignore[arg-type]
+
+
+def test_an_exam_uses_one_thread_of_blas() -> None:
+    """Threads that wait for each other made an exam beside other work several times as long."""
+    looks = (
+        "import os, sys, tools.exam; assert 'numpy' in sys.modules; print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    for given, expected in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")):
+        said = subprocess.run(
+            [sys.executable, "-c", looks],
+            env={**environment, **given},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout.strip() == expected

@@ -1,6 +1,7 @@
 """A mean over a span is divided by what was recorded of it: missing time is nobody's zero."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -13,9 +14,13 @@ from tests.use.viewer.archives import END_MS, write_demo
 from tests.use.viewer.asking import Asker
 
 from nodescope.base.time_range import TimeRange
+from nodescope.read.files.catalog import read_catalog
+from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.use.answers.ranked.recorded import (
+    FileStretches,
     Recorded,
     join_stretches,
+    list_stretches,
     make_recorded,
     record_whole,
     split_ticks,
@@ -127,3 +132,14 @@ def test_the_share_is_that_of_single_seconds(stretches: list[TimeRange], lives: 
 
 def seconds_of(spans: list[TimeRange] | tuple[TimeRange, ...]) -> set[int]:
     return {second for one in spans for second in range(one.from_ms // SECONDS, one.to_ms // SECONDS + 1)}
+
+
+def test_the_stretches_of_a_file_are_derived_once_for_each_version(folder: Path) -> None:
+    """A day has 86,400 ticks, and every answer asks."""
+    entry = read_catalog([folder]).entries[0]
+    known: DerivedCache[FileStretches] = DerivedCache()
+    first = list_stretches(entry, known)
+    assert list(first) == split_ticks(entry.ticks().time_ms)  # type: ignore[union-attr]
+    assert list_stretches(entry, known) is first
+    assert list_stretches(replace(entry, mtime_ns=entry.mtime_ns + 1), known) is not first
+    assert list_stretches(replace(entry, sidecar=None), known) == [TimeRange(entry.from_ms, entry.to_ms)]

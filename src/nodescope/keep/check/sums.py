@@ -20,7 +20,9 @@ from nodescope.base.errors import ArchiveDamaged
 from nodescope.keep.check.bit_repair import find_flipped_bit
 from nodescope.keep.disk import Output
 
-CHUNK_BYTES = 4 * 2**20
+# Fits into the cache of a core. Of 4 MiB at a time every page is faulted in anew, and a day of
+# 100 containers (190 MB) takes twice the CPU: 0.15 instead of 0.07 s.
+CHUNK_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
