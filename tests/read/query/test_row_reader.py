@@ -20,11 +20,10 @@ from nodescope.keep.rollup import renew_rollups
 from nodescope.read.files.catalog import Catalog, read_catalog
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import find_rollups
-from nodescope.read.files.row_groups import RowGroup
 from nodescope.read.query import metric_rows, node_query, row_reader
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.fetch import Wanted
-from nodescope.read.query.metric_rows import CONTAINER, MetricRows, join_parts, leave_others, shorten_times
+from nodescope.read.query.metric_rows import CONTAINER, MetricRows, join_parts, shorten_times
 from nodescope.read.query.minutes import fetch_minutes
 from nodescope.read.query.node_query import NodeQuery
 from nodescope.read.query.row_reader import RowReader, ask_pairwise, read_ahead
@@ -247,48 +246,3 @@ def test_one_question_at_a_time_holds_large_files(
     assert all(one.lines for one in found)
     assert set(held) == {is_in_turn}
     assert not engine.reader.turn.locked()
-
-
-def test_row_groups_before_and_behind_a_container_are_not_read() -> None:
-    """Statistics of a row group with several metrics are of all of them; the order of the rows says more."""
-    everything = ("", "\U0010ffff")
-    mixed, last = RowGroup(10, ("a", "m"), ("c1", "c9")), RowGroup(10, ("m", "z"), ("c1", "c9"))
-    groups = [mixed, RowGroup(10, ("m", "m"), ("c3", "c5")), RowGroup(10, ("m", "m"), ("c5", "c7")), last]
-
-    def leave(*containers: str, known: Sequence[RowGroup] = groups) -> list[int]:
-        wanted = Wanted("m", containers, "container", *EVER)
-        found = [number for number, one in enumerate(known) if one.may_have("m", containers)]
-        return leave_others(known, found, wanted)
-
-    assert leave("c4") == [1]
-    assert leave("c5") == [1, 2], "it goes on from one row group to the next"
-    assert leave("c3") == [0, 1], "it may have begun in the one before"
-    assert leave("c7") == [2, 3]
-    assert leave("c2") == [0]
-    assert leave("c8") == [3]
-    assert leave("c2", "c4") == [0, 1]
-    unknown = [mixed, RowGroup(10, ("m", "m"), everything), last]
-    assert leave("c4", known=unknown) == [0, 1, 2], "no statistic excludes nothing"
-    shuffled = [mixed, groups[2], groups[1], last]
-    assert leave("c4", known=shuffled) == [0, 2, 3], "what is in no order says nothing of its neighbours"
-
-
-def test_fewer_row_groups_are_read_for_one_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a real file: those that are left out had none of its rows."""
-    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 5000)
-    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
-    write_node(DemoRequest(tmp_path, 0.4, 6, 7, END_MS, "demo-1"), "0", lambda _: None)
-    catalog = read_catalog([tmp_path])
-    entry = max(catalog.entries, key=lambda one: one.rows)
-    assert entry.sidecar
-    metrics = [name for name, scopes in entry.sidecar.scopes().items() if set(scopes) == {"container"}]
-    ids = [one.label("l_container_id") or "" for one in catalog.containers()]
-    may_have = are_read = 0
-    for metric in metrics:
-        there = ask_duckdb(entry.path, metric)
-        for its_id in ids:
-            wanted = Wanted(metric, [its_id], "container", *EVER)
-            may_have += sum(one.may_have(metric, [its_id]) for one in metric_rows.groups_of(entry))
-            are_read += len(metric_rows.list_groups(entry, wanted))
-            assert len(RowReader().read(entry, wanted).value) == sum(row[0] == its_id for row in there)
-    assert are_read < may_have

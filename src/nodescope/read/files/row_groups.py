@@ -28,10 +28,6 @@ class RowGroup:
             containers is None or any(first <= one <= last for one in containers)
         )
 
-    def is_only(self, metric: str) -> bool:
-        """Whether all its rows are of this metric, and its statistics say of which containers."""
-        return self.metrics == (metric, metric) and self.containers != EVERYTHING
-
 
 # Of a week of hours; an entry is some KiB.
 @lru_cache(maxsize=1024)

@@ -24,7 +24,7 @@ from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
 from nodescope.read.query.derived_cache import DerivedCache
-from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of, list_scopes
+from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
 # Decoded at once; a page of a file may have more.
 PAGE_ROWS = 65_536
@@ -102,34 +102,8 @@ def groups_of(entry: FileEntry) -> tuple[RowGroup, ...]:
 
 def list_groups(entry: FileEntry, wanted: Wanted) -> list[int]:
     """The numbers of the row groups that may have such rows."""
-    known = groups_of(entry)
-    found = [number for number, one in enumerate(known) if one.may_have(wanted.metric, wanted.containers)]
-    if wanted.containers is None or len(found) < 2 or list_scopes([entry], wanted.metric) != {"container"}:
-        return found
-    return leave_others(known, found, wanted)
-
-
-def leave_others(known: Sequence[RowGroup], found: Sequence[int], wanted: Wanted) -> list[int]:
-    """
-    Without those that lie before or behind all of these containers.
-
-    A row group in which a metric begins or ends has containers of other metrics, and its statistics are of all
-    of them. A metric is in order of its containers: where a row group that has only this metric begins before
-    the first of them, or ends behind the last, its neighbours have none of them.
-    """
-    containers = wanted.containers or ()
-    lowest, highest = min(containers), max(containers)
-    pure = [number for number, one in enumerate(known) if one.is_only(wanted.metric)]
-    if not are_in_order([known[one] for one in pure]):
-        return list(found)
-    first = max((one for one in pure if known[one].containers[0] < lowest), default=0)
-    last = min((one for one in pure if known[one].containers[1] > highest), default=len(known))
-    return [one for one in found if first <= one <= last]
-
-
-def are_in_order(groups: Sequence[RowGroup]) -> bool:
-    """Whether each begins where the one before ended; another program may have written a file of ours anew."""
-    return all(one.containers[1] <= after.containers[0] for one, after in pairwise(groups))
+    known = enumerate(groups_of(entry))
+    return [number for number, one in known if one.may_have(wanted.metric, wanted.containers)]
 
 
 # -- from tables ------------------------------------------------------------------------
