@@ -12,6 +12,7 @@ from bench.studies_sets import autoregressive
 from nodescope.use.studies import Series, StudyAnswer, anomaly
 from nodescope.use.studies.anomalies.recording import Recording, record, walk_from
 from nodescope.use.studies.anomalies.usual import UsualFigures, student_bound
+from nodescope.use.studies.anomalies.walk import Mark
 from nodescope.use.studies.maths.tail_probability import student_tail
 from nodescope.use.studies.series import FloatArray
 
@@ -207,6 +208,30 @@ def test_the_chance_at_the_bound_is_the_one_asked_for() -> None:
     figures = np.random.default_rng(44).standard_t(3, 2000)
     usual = UsualFigures.fit(figures, 2000.0, 1, 0.0)
     assert usual.chance(usual.bound(1e-5)) == pytest.approx(1e-5, rel=0.01)
+
+
+def test_an_older_piece_must_be_rarer_by_the_cube_of_its_age() -> None:
+    """By the square, single samples of heavy tails were told in twice as many windows as stated (0227)."""
+    mark = Mark(
+        view="surprise",
+        length=1,
+        piece=100,
+        seen=100,
+        last=101,
+        start=100,
+        end=101,
+        side=1.0,
+        rare=((1e-5, 101),),
+        fresh=10.0,
+        middle=0.0,
+        first=9.0,
+        away=9.0,
+        final=9.0,
+        least=9.0,
+        history=1000,
+    )
+    assert mark.chance_at(101) == pytest.approx(1e-5)
+    assert mark.chance_at(191) == pytest.approx(1e-2)
 
 
 # -- the score of NAB ---------------------------------------------------------------------

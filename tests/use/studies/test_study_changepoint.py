@@ -16,7 +16,7 @@ from nodescope.use.studies.maths.confidence import bend_confidence, changepoint_
 from nodescope.use.studies.maths.event_rate import find_rate_changes
 from nodescope.use.studies.maths.noise_rival import rival_gains, sine_transform, variances_of
 from nodescope.use.studies.maths.piecewise_fit import RunningSums, log_evidence, log_gamma
-from nodescope.use.studies.maths.recurrence import recurrences
+from nodescope.use.studies.maths.recurrence import bend_recurrences, recurrences
 from nodescope.use.studies.series import FloatArray
 
 MakeSeries = Callable[..., Series]
@@ -120,6 +120,19 @@ def test_what_is_no_bend_is_not_told_as_one(shape: str) -> None:
     bend = find_slow_bend(values + np.random.default_rng(49).standard_normal(600))
     assert bend is not None
     assert bend_confidence(bend.gain, 0) < 0.5
+
+
+def test_noise_next_to_a_slow_bend_is_not_the_same_move_again() -> None:
+    """The flat part never goes as far as the slope leads; it often goes as far as the levels next to the bend differ."""
+    random = np.random.default_rng(62)
+    flat, rise = np.zeros(75), np.linspace(0.0, 3.0, 75)
+    counts = []
+    for _ in range(40):
+        values = np.concatenate((flat, rise)) + 0.6 * sets.autoregressive(random, 150, 0.5)
+        counts.append((recurrences(values, 0, 75, 150), bend_recurrences(values, 0, 75, 150)))
+    near, far = np.array(counts).T
+    assert np.sum(near >= 2) >= 4
+    assert np.sum(far >= 2) == 0
 
 
 def test_a_bend_is_placed_where_two_lines_meet() -> None:

@@ -6,6 +6,14 @@ import numpy as np
 import pytest
 
 from nodescope.use.studies import Finding, Series, trend
+from nodescope.use.studies.forecast.evidence import (
+    ROUGHER,
+    explain,
+    only_rises,
+    prepared_days,
+    prepared_shapes,
+    weigh,
+)
 from nodescope.use.studies.forecast.growth_forecast import bucket_heights, passage_of
 from nodescope.use.studies.forecast.pages import find_staircase, steady_pages
 from nodescope.use.studies.forecast.uneven_pages import are_drawn_anew, uneven_passages
@@ -201,3 +209,16 @@ def test_a_time_to_the_limit_is_that_of_the_sample_that_shows_it() -> None:
     assert (passage.early, passage.likely, passage.late) == (1.0, 2.0, np.inf)
     assert passage.reaches == 0.8
     assert passage_of(np.zeros(3)).late == 0.0
+
+
+def test_a_walk_that_gives_back_may_get_rougher_than_it_was() -> None:
+    """Of a random walk with drift 82 % of the intervals held without it, 87 % with it (0227)."""
+    random = np.random.default_rng(61)
+    heights = np.cumsum(random.normal(1 / 128, 0.14 / np.sqrt(128), 128))
+    blocks = [*prepared_shapes(128), *prepared_days(128, 3600.0)]
+    fitted, told = (
+        next(one for one in found if one.noise.walks and one.shape.kind == "line")
+        for found in (weigh(blocks, heights, only_rises(heights)), explain(heights, 3600.0))
+    )
+    assert told.variance == pytest.approx(ROUGHER**2 * fitted.variance)
+    assert told.root == pytest.approx(ROUGHER * fitted.root)

@@ -8,7 +8,7 @@ usual. And what has come twice may come again.
 How far out a piece must be does not depend on when the series ends, so that whoever asks
 again an hour later finds the same alarms with the same starts. What does depend on it is
 which of them are told: the newest pieces have the largest share of the false alarms that
-are allowed, and an older one less with the square of its age.
+are allowed, and an older one less with the cube of its age.
 """
 
 from collections.abc import Iterable
@@ -39,6 +39,10 @@ WINDOW_SHARE = 0.1
 
 # Pieces that ended within this share of the window, or within their own length, count as the newest.
 NEW_SHARE = 1 / 32
+
+# An older piece must be rarer, by its age to this power. The square would share out all false alarms that are allowed; but
+# what is so rare is known from a tail that is drawn on far beyond what was seen, and too often there where it is heavy.
+AGE_POWER = 3
 
 # What lasts for so long, as a share of the history before it and in samples, is the new usual.
 NEW_USUAL_SHARE, NEW_USUAL_SAMPLES = 0.1, 60
@@ -74,7 +78,7 @@ class NewestFirst:
     """
     How the false alarms of a window are shared among its pieces.
 
-    fresh   a piece that ended so many samples ago has a quarter of the share of the newest
+    fresh   a piece that ended so many samples ago has an eighth of the share of the newest
     tried   as many newest pieces have as much as all pieces of the window together
     """
 
@@ -128,7 +132,10 @@ class Mark:
 
     def chance_at(self, end: int) -> float:
         """That a usual window up to this sample has such a piece: of the older ones, fewer are told."""
-        return min(1.0, *(chance * (1 + max(end - last, 0) / self.fresh) ** 2 for chance, last in self.rare))
+        return min(
+            1.0,
+            *(chance * (1 + max(end - last, 0) / self.fresh) ** AGE_POWER for chance, last in self.rare),
+        )
 
     @property
     def is_noise_gone(self) -> bool:

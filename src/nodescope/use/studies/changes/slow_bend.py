@@ -22,7 +22,7 @@ from nodescope.use.studies.maths.noise_rival import (
     sine_transform,
     variances_of,
 )
-from nodescope.use.studies.maths.recurrence import recurrences
+from nodescope.use.studies.maths.recurrence import bend_recurrences, recurrences
 from nodescope.use.studies.maths.robust import block_means
 from nodescope.use.studies.series import FloatArray
 
@@ -41,6 +41,7 @@ LEVEL_NATS, CURVE_NATS, STEP_NATS = -2.0, 4.0, 2.0
 
 # In noise that wanders bends come by chance: what is taken off where all of the likelihood is of such noise.
 WANDERING_NATS = 1.0
+MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ class SlowBend:
     """
     Before the value at this place, in the middle of what is likely.
 
-    gain is in nats, against the best of the other forms.
+    gain is in nats, against the best of the other forms; wanders is the share of the likelihood that is of noise that wanders.
     """
 
     place: int
     gain: float
+    wanders: float
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ def bend_in(searched: SearchedBlocks) -> SeriesChange | None:
     index = bend.place * size
     first, place = searched.first, searched.first + index // searched.size
     effect = effect_of(searched.blocks[first:place], searched.blocks[place:])
-    same = recurrences(searched.blocks, first, place, len(searched.blocks))
+    # What wanders makes bends of any height: the moves next to this one count as well.
+    count_same = recurrences if bend.wanders > MOSTLY else bend_recurrences
+    same = count_same(searched.blocks, first, place, len(searched.blocks))
     return SeriesChange(
         start=0,
         index=index,
@@ -144,7 +148,7 @@ def find_slow_bend(values: FloatArray) -> SlowBend | None:
     shares = np.exp(bends - bends.max())
     wandering = float(shares[:, kinds_that_wander()].sum() / shares.sum())
     gain = log_mean(bends) - max(others) - WANDERING_NATS * wandering
-    return SlowBend(round(likely_place(shares.sum(axis=1)) * len(values)), gain)
+    return SlowBend(round(likely_place(shares.sum(axis=1)) * len(values)), gain, wandering)
 
 
 def log_mean(likelihoods: FloatArray) -> float:

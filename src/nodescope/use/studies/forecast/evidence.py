@@ -42,7 +42,12 @@ UNLIKELY_NATS = 4.0
 # below growth in noise that returns would make most of its interval.
 GROWS_AND_WANDERS = 0.5
 LONG_MEMORY = 0.25
-SHARPER = 2.0
+EVEN_SHARE, SHARPER = 0.4, 4.0
+
+# A walk that gives back so much of what it takes, from bucket to bucket, may get rougher than it was, or is one of
+# those that were taken for noise that returns: its drift and its further way vary by so much more.
+GIVES_BACK = 0.05
+ROUGHER = 1.2
 
 # Heights cover a range of 1: what is smaller than this is no noise.
 LEAST_REST = 1e-18
@@ -178,7 +183,15 @@ def explain(heights: FloatArray, span_seconds: float, wave: Wave | None = None) 
     among = noises(len(heights))
     blocks = [*prepared_shapes(len(heights)), *prepared_days(len(heights), span_seconds)]
     blocks += prepare(wave_shapes(wave), wave_noises(among)) if wave else []
-    return weigh(blocks, heights, only_rises(heights))
+    found = weigh(blocks, heights, only_rises(heights))
+    return [rougher(one) for one in found] if given_back(heights) > GIVES_BACK else found
+
+
+def rougher(one: Explanation) -> Explanation:
+    """With the future of a walk below growth less certain than the fit says."""
+    if not one.noise.walks or one.shape.kind == "flat":
+        return one
+    return replace(one, root=ROUGHER * one.root, variance=ROUGHER**2 * one.variance)
 
 
 def explain_points(places: FloatArray, heights: FloatArray) -> list[Explanation]:
@@ -199,7 +212,11 @@ def weigh(blocks: list[PreparedShapes], heights: FloatArray, rises: bool) -> lis
 
 
 def sharpened(found: list[Explanation]) -> list[Explanation]:
-    """The likelier of growth that wanders and growth that returns counts more than its share; together they count as before."""
+    """
+    The likelier of growth that wanders and growth that returns counts more than its share; together they count as before.
+
+    Growth that wanders is the likelier one from a share of EVEN_SHARE on.
+    """
     wanders = [grows_and_wanders(one.noise, one.shape) for one in found]
     sums = np.array(
         [
@@ -210,7 +227,8 @@ def sharpened(found: list[Explanation]) -> list[Explanation]:
     if not sums.all():
         return found
     shares = sums / sums.sum()
-    factors = shares ** (SHARPER - 1.0) / (shares**SHARPER).sum()
+    counted = (shares / np.array([EVEN_SHARE, 1.0 - EVEN_SHARE])) ** SHARPER
+    factors = counted / counted.sum() / shares
     return [
         one
         if one.shape.kind == "flat"
@@ -308,8 +326,14 @@ def unweighted(noise: Noise, shapes: list[Growth]) -> PreparedShapes:
 
 def only_rises(heights: FloatArray) -> bool:
     """What is given back is less than a fiftieth of what is taken, from one coarse bucket to the next."""
-    steps = np.diff(np.median(heights.reshape(-1, COARSE), axis=1))
-    return float(np.maximum(-steps, 0.0).sum()) < 0.02 * float(np.abs(steps).sum())
+    return given_back(np.median(heights.reshape(-1, COARSE), axis=1)) < 0.02
+
+
+def given_back(heights: FloatArray) -> float:
+    """The falls from one height to the next, as a share of all moves; of a path that does not move, all of it."""
+    steps = np.diff(heights)
+    moved = float(np.abs(steps).sum())
+    return float(np.maximum(-steps, 0.0).sum()) / moved if moved else 1.0
 
 
 def unlikely(block: PreparedShapes, rises: bool) -> FloatArray:

@@ -40,9 +40,35 @@ def recurrences(values: FloatArray, start: int, change: int, end: int) -> int:
         # A bend: what counts is how far the shorter piece leads, as a burst that dies away.
         before, after = far_levels(values, start, change, end)
         own = (start, end)
+    return moves_between(values, before, after, own, window_of(start, change, end), least)
+
+
+def bend_recurrences(values: FloatArray, start: int, change: int, end: int) -> int:
+    """
+    The same for two lines that meet in a place that is hardly known: the move is from the flat one to the far end of the other.
+
+    Next to a slow bend the two levels differ by noise alone, and noise makes such a move again and again.
+    """
+    least = LEAST_MOVE * robust_deviation(np.diff(values)) / np.sqrt(2)
+    before, after = near_levels(values, start, change, end)
+    few = [max(FEWEST_NEAR, int(NEAR_SHARE * length)) for length in (change - start, end - change)]
+    first = float(np.median(values[start : start + few[0]]))
+    last = float(np.median(values[end - few[1] : end]))
+    levels, own = ((before, last), (change, end))
+    if abs(first - after) > abs(last - before):
+        levels, own = ((first, after), (start, change))
+    return moves_between(values, *levels, own, window_of(start, change, end), least)
+
+
+def window_of(start: int, change: int, end: int) -> int:
+    return max(1, min(change - start, end - change) // 3)
+
+
+def moves_between(
+    values: FloatArray, before: float, after: float, own: tuple[int, int], window: int, least: float
+) -> int:
     if abs(after - before) <= least:
         return 0
-    window = max(1, min(change - start, end - change) // 3)
     smooth, places = smoothed(values, window)
     return count_moves((smooth - before) / (after - before), places, own, window)
 
