@@ -40,8 +40,9 @@ WINDOW_SHARE = 0.1
 # Pieces that ended within this share of the window, or within their own length, count as the newest.
 NEW_SHARE = 1 / 32
 
-# An older piece must be rarer, by its age to this power. The square would share out all false alarms that are allowed; but
-# what is so rare is known from a tail that is drawn on far beyond what was seen, and too often there where it is heavy.
+# An older piece must be rarer, by its age to this power. The square would share out all false alarms that
+# are allowed; but what is so rare is known from a tail drawn on far beyond what was seen, and is seen
+# too often where that tail is heavy.
 AGE_POWER = 3
 
 # What lasts for so long, as a share of the history before it and in samples, is the new usual.

@@ -44,8 +44,8 @@ GROWS_AND_WANDERS = 0.5
 LONG_MEMORY = 0.25
 EVEN_SHARE, SHARPER = 0.4, 4.0
 
-# A walk that gives back so much of what it takes, from bucket to bucket, may get rougher than it was, or is one of
-# those that were taken for noise that returns: its drift and its further way vary by so much more.
+# A walk that gives back so much of what it takes, from bucket to bucket, may get rougher than it was, or
+# is one of those that are half taken for noise that returns: its future varies by so much more.
 GIVES_BACK = 0.05
 ROUGHER = 1.2
 
