@@ -13,6 +13,7 @@ from nodescope.base.entity import NODE, Entity
 from nodescope.base.frame import OK, Frame
 from nodescope.base.metric import Metric
 from nodescope.hold.pods.contention import derive_contention, derive_throttled
+from nodescope.hold.pods.identity import TABLES, KnownRows
 from nodescope.hold.pods.node_contention import take_node_contention
 from nodescope.hold.pods.pod_window import take_pod_windows
 from nodescope.hold.pods.spread import spread_columns
@@ -177,3 +178,18 @@ def test_a_pod_s_gpus_are_those_of_its_processes() -> None:
     found = take(ring, 4)
     assert found["web"]["gpu_util"] == [0.8, 0.8, 0.8]
     assert "gpu_util" not in found["db"]
+
+
+def test_rows_are_grouped_again_when_the_containers_of_a_table_changed() -> None:
+    known = KnownRows()
+    first = (container("a", "one"), container("b", "two"), container("c", "one"))
+    rows = known.find(first)
+    assert [one.pod for one in rows.pods] == ["one", "two"]
+    assert known.find(first) is rows
+    after = (container("b", "two"),)
+    assert [one.pod for one in known.find(after).pods] == ["two"]
+    assert known.find(first) is rows
+    # What is remembered has an end, and what was forgotten is found anew.
+    for number in range(TABLES):
+        assert [one.pod for one in known.find((container("x", str(number)),)).pods] == [str(number)]
+    assert [one.uid for one in known.find(first).pods] == ["uid-one", "uid-two"]

@@ -8,6 +8,9 @@ import numpy as np
 from nodescope.base.block import Floats, Integers
 from nodescope.base.entity import Entity
 
+# Tables whose rows are remembered; containers have fewer, and some of them change now and then.
+TABLES = 16
+
 
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
@@ -67,3 +70,19 @@ def group_rows(entities: Sequence[Entity]) -> PodRows:
     lengths = [len(mine) for mine in rows.values()]
     starts = np.cumsum([0, *lengths[:-1]], dtype=np.int64) if lengths else np.zeros(0, dtype=np.int64)
     return PodRows([pods[uid] for uid in rows], order, starts)
+
+
+@dataclass(slots=True)
+class KnownRows:
+    """The rows of each table are grouped again only when its containers changed: a table hands on the same tuple until then."""
+
+    _known: dict[int, tuple[Sequence[Entity], PodRows]] = field(default_factory=dict)
+
+    def find(self, entities: Sequence[Entity]) -> PodRows:
+        known = self._known.get(id(entities))
+        # The tuple is kept with its rows, so that no other one can have its place in memory meanwhile.
+        if known is None or known[0] is not entities:
+            if len(self._known) >= TABLES:
+                self._known.clear()
+            known = self._known[id(entities)] = (entities, group_rows(entities))
+        return known[1]

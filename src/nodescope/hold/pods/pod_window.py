@@ -23,7 +23,7 @@ from nodescope.base.cgroup_metrics import list_raw_names
 from nodescope.hold.pods.contention import derive_contention, derive_throttled
 from nodescope.hold.pods.gpu import take_gpu_values
 from nodescope.hold.pods.grid import TableGrid, take_grid
-from nodescope.hold.pods.identity import PodIdentity, PodRows, group_rows
+from nodescope.hold.pods.identity import KnownRows, PodIdentity, PodRows
 from nodescope.hold.pods.spread import WindowSpread, spread_columns
 from nodescope.hold.ring import Ring
 
@@ -34,6 +34,9 @@ WAITING = {
     "mem_pressure": "memory.pressure.some.total",
     "io_pressure": "io.pressure.some.total",
 }
+
+# Adapters ask every few seconds, and containers change less often.
+KNOWN = KnownRows()
 
 
 @dataclass(slots=True)
@@ -52,8 +55,8 @@ class PodLook:
     after_ns: int
     until_ns: int
     found: dict[str, PodWindow] = field(default_factory=dict)
+    known: KnownRows = field(default_factory=lambda: KNOWN)
     _grids: dict[str, TableGrid | None] = field(default_factory=dict)
-    _rows: dict[str, PodRows] = field(default_factory=dict)
 
     def find(self, v2_name: str) -> tuple[TableGrid, int] | None:
         """The table that has a number of the cgroup, and its column."""
@@ -78,9 +81,7 @@ class PodLook:
 
     def rows(self, grid: TableGrid) -> PodRows:
         """Which rows are whose."""
-        if grid.table.name not in self._rows:
-            self._rows[grid.table.name] = group_rows(grid.entities)
-        return self._rows[grid.table.name]
+        return self.known.find(grid.entities)
 
     def put(
         self, name: str, identities: Sequence[PodIdentity], values: Floats, weights: Floats | None = None
