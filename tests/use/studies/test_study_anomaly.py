@@ -211,7 +211,7 @@ def test_the_chance_at_the_bound_is_the_one_asked_for() -> None:
 
 
 def test_an_older_piece_must_be_rarer_by_the_cube_of_its_age() -> None:
-    """By the square, single samples of heavy tails were told in twice as many windows as stated (0227)."""
+    """By the square, single samples of heavy tails were told in twice as many windows as stated (0228)."""
     mark = Mark(
         view="surprise",
         length=1,

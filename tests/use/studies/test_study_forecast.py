@@ -7,7 +7,7 @@ import pytest
 
 from nodescope.use.studies import Finding, Series, trend
 from nodescope.use.studies.forecast.evidence import (
-    ROUGHER,
+    WIDER,
     explain,
     only_rises,
     prepared_days,
@@ -211,7 +211,7 @@ def test_a_time_to_the_limit_is_that_of_the_sample_that_shows_it() -> None:
     assert passage_of(np.zeros(3)).late == 0.0
 
 
-def test_a_walk_that_gives_back_may_get_rougher_than_it_was() -> None:
+def test_a_walk_that_gives_back_is_drawn_wider_than_its_fit() -> None:
     """Of a random walk with drift 82 % of the intervals held without it, 87 % with it (0227)."""
     random = np.random.default_rng(61)
     heights = np.cumsum(random.normal(1 / 128, 0.14 / np.sqrt(128), 128))
@@ -220,5 +220,5 @@ def test_a_walk_that_gives_back_may_get_rougher_than_it_was() -> None:
         next(one for one in found if one.noise.walks and one.shape.kind == "line")
         for found in (weigh(blocks, heights, only_rises(heights)), explain(heights, 3600.0))
     )
-    assert told.variance == pytest.approx(ROUGHER**2 * fitted.variance)
-    assert told.root == pytest.approx(ROUGHER * fitted.root)
+    assert told.variance == pytest.approx(WIDER**2 * fitted.variance)
+    assert told.root == pytest.approx(WIDER * fitted.root)

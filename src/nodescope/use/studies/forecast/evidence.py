@@ -44,10 +44,10 @@ GROWS_AND_WANDERS = 0.5
 LONG_MEMORY = 0.25
 EVEN_SHARE, SHARPER = 0.4, 4.0
 
-# A walk that gives back so much of what it takes, from bucket to bucket, may get rougher than it was, or
-# is one of those that are half taken for noise that returns: its future varies by so much more.
+# A walk that gives back so much of what it takes, from bucket to bucket, is often half taken for noise that
+# returns. Its future is drawn so much wider that the intervals hold (0227).
 GIVES_BACK = 0.05
-ROUGHER = 1.2
+WIDER = 1.2
 
 # Heights cover a range of 1: what is smaller than this is no noise.
 LEAST_REST = 1e-18
@@ -184,14 +184,14 @@ def explain(heights: FloatArray, span_seconds: float, wave: Wave | None = None) 
     blocks = [*prepared_shapes(len(heights)), *prepared_days(len(heights), span_seconds)]
     blocks += prepare(wave_shapes(wave), wave_noises(among)) if wave else []
     found = weigh(blocks, heights, only_rises(heights))
-    return [rougher(one) for one in found] if given_back(heights) > GIVES_BACK else found
+    return [widened(one) for one in found] if given_back(heights) > GIVES_BACK else found
 
 
-def rougher(one: Explanation) -> Explanation:
+def widened(one: Explanation) -> Explanation:
     """With the future of a walk below growth less certain than the fit says."""
     if not one.noise.walks or one.shape.kind == "flat":
         return one
-    return replace(one, root=ROUGHER * one.root, variance=ROUGHER**2 * one.variance)
+    return replace(one, root=WIDER * one.root, variance=WIDER**2 * one.variance)
 
 
 def explain_points(places: FloatArray, heights: FloatArray) -> list[Explanation]:
