@@ -58,6 +58,17 @@ def values_at(wanted: Integers, times: Integers, values: Floats) -> Floats:
     return found
 
 
+def values_near(wanted: Integers, times: Integers, values: Floats) -> Floats:
+    """The values nearest to these times, at most half of their usual distance away; NaN where there is none."""
+    if len(wanted) < 2 or not len(times):
+        return values_at(wanted, times, values)
+    after = np.searchsorted(times, wanted).clip(0, len(times) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(wanted - times[before] < times[after] - wanted, before, after)
+    slack = float(np.median(np.diff(wanted))) / 2
+    return np.where(np.abs(times[nearest] - wanted) <= slack, values[nearest], np.nan)
+
+
 Carried = tuple[Any, ...]
 """Of each input the last sample of a counter, (value, monotonic time), then the last known value; None for none."""
 
@@ -171,10 +182,10 @@ class SampleDeriver:
 
     @staticmethod
     def _align(first: Chunk, other: Chunk) -> Chunk:
-        """The other counter at the first one's moments: both are read in one tick."""
+        """The other counter at the first one's moments. Our agent reads both in one tick; others stamp each sample."""
         if len(first.value) == len(other.value) and (first.mono_ns == other.mono_ns).all():
             return other
-        value = values_at(first.mono_ns, other.mono_ns, other.value)
+        value = values_near(first.mono_ns, other.mono_ns, other.value)
         return Chunk(first.time_ms, first.mono_ns, value)
 
 
