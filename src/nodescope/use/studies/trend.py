@@ -297,7 +297,7 @@ def render_sentence(rise: Rise) -> str:
     who, unit = capitalise(rise.series.name), rise.stretch.unit
     pace = render_slope(abs(rise.slope_per_second), unit)
     if rise.verdict == "levels off":
-        return f"{who} {'rose' if rise.sign > 0 else 'fell'} by {pace} at its end and is levelling off{render_slower(rise)}."
+        return f"{who} {'rose' if rise.sign > 0 else 'fell'} by {pace} at its end and is levelling off{render_if_it_goes_on(rise)}."
     if rise.verdict == "below its former peak":
         return f"{who} rises by {pace} since {render_former(rise)} before."
     verb = (
@@ -349,6 +349,14 @@ def render_slower(rise: Rise) -> str:
     if slower.likely is None:
         return ", below its limit"
     return f", then its limit is expected in about {render_seconds(slower.likely)}"
+
+
+def render_if_it_goes_on(rise: Rise) -> str:
+    """A growth that levels off may still not end: when the limit would be reached then, as a condition."""
+    likely = rise.slower_forecast.likely
+    if rise.series.limit is None or rise.sign < 0 or likely is None:
+        return render_slower(rise)
+    return f"; only if it goes on ever more slowly without an end, its limit is reached in about {render_seconds(likely)}"
 
 
 def bounds_of(forecast: Forecast, interval_seconds: float) -> str:

@@ -1,15 +1,17 @@
 """
-What is wrong on a node: the findings of its watcher; where none ran, the incidents of the last hour.
+What is wrong on a node: the findings of its watcher; where none ran, the incidents of the last hour and who
+will reach its memory limit soon.
 
 Both come from the archive and its live tail, so that a data folder, a viewer
 and a copy in an object store give the same answer.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodescope.base.findings import NodeFinding, describe_health, parse_finding, rank_findings
+from nodescope.base.quantity import render_count
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.told_findings import read_findings
@@ -18,6 +20,7 @@ from nodescope.use.answers.incidents.explain import MOST_INCIDENTS
 from nodescope.use.answers.incidents.incident import IncidentList
 from nodescope.use.answers.incidents.json_form import parse_incidents, render_incidents
 from nodescope.use.answers.incidents.sentence import render_list
+from nodescope.use.answers.node_summary.nearing import find_nearing
 from nodescope.use.answers.snapshots import ServedNode, View
 from nodescope.use.answers.wire import Json
 
@@ -39,7 +42,7 @@ class NodeWrongs:
     newest_ms: int
     findings: tuple[NodeFinding, ...]
     is_watched: bool
-    """False where no watcher has ever said anything: then the incidents answer."""
+    """False where no watcher has ever said anything: then incidents and limits that are near answer."""
     incidents: IncidentList | None = None
 
     @property
@@ -49,25 +52,39 @@ class NodeWrongs:
 
     @property
     def is_healthy(self) -> bool:
-        if self.is_watched:
-            return not any(one.is_page_worthy for one in self.findings)
-        return not (self.incidents and self.incidents.incidents)
+        if any(one.is_page_worthy for one in self.findings):
+            return False
+        return self.is_watched or not (self.incidents and self.incidents.incidents)
 
     @property
     def sentence(self) -> str:
         """The one line that viewer, commands and MCP server say."""
-        if self.is_watched:
-            return describe_health(self.findings, self.node)
+        if self.is_watched or self.findings:
+            return describe_health(self.findings, self.node) + self._beside()
         return (
             render_list(self.incidents) if self.incidents else f"There is no data of {self.node} to judge by."
         )
+
+    def _beside(self) -> str:
+        """The incidents that come after what was told first."""
+        count = len(self.incidents.incidents) if self.incidents and not self.is_watched else 0
+        return f" Beside it there {render_were(count)} in the last hour." if count else ""
+
+
+def render_were(incidents: int) -> str:
+    return f"{'was' if incidents == 1 else 'were'} {render_count(incidents, 'incident')}"
 
 
 def read_wrongs(view: View, check: Callable[[], None] = lambda: None) -> list[NodeWrongs]:
     def find(node: ServedNode) -> IncidentList | None:
         return find_last_hour(view, node, check)
 
-    return [read_node(node, find) for node in view.nodes if node.to_ms is not None]
+    found = [read_node(node, find) for node in view.nodes if node.to_ms is not None]
+    by_name = {clean_text(node.name): node for node in view.nodes}
+    return [
+        one if one.is_watched else replace(one, findings=find_nearing(view, by_name[one.node], check))
+        for one in found
+    ]
 
 
 def read_node(node: ServedNode, find: Find) -> NodeWrongs:

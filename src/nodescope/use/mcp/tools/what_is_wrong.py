@@ -41,20 +41,19 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
 def describe_unwatched(parts: Sequence[NodeWrongs]) -> str:
     names = [part.node for part in parts if not part.is_watched]
     return (
-        f"; incidents of the last hour of {', '.join(names[:8])}, where no watcher has told of any"
+        f"; incidents of the last hour and memory that nears its limit on {', '.join(names[:8])}, where no watcher has told of any"
         if names
         else ""
     )
 
 
 def tell(part: NodeWrongs) -> list[ToolFinding]:
-    """Confirmed findings; where no watcher ran, incidents."""
-    if part.incidents:
-        return [
-            replace(make_finding(one, part.newest_ms), weight=INCIDENT_WEIGHT)
-            for one in part.incidents.incidents
-        ]
-    return [render_finding(one, part) for one in part.told]
+    """Confirmed findings; where no watcher ran, who is near its limit, and incidents."""
+    incidents = part.incidents.incidents if part.incidents else ()
+    return [
+        *(render_finding(one, part) for one in part.told),
+        *(replace(make_finding(one, part.newest_ms), weight=INCIDENT_WEIGHT) for one in incidents),
+    ]
 
 
 def render_finding(one: NodeFinding, part: NodeWrongs) -> ToolFinding:
