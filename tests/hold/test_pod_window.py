@@ -15,7 +15,7 @@ from nodescope.base.metric import Metric
 from nodescope.hold.pods.contention import derive_contention, derive_throttled
 from nodescope.hold.pods.identity import TABLES, KnownRows
 from nodescope.hold.pods.node_contention import take_node_contention
-from nodescope.hold.pods.pod_window import take_pod_windows
+from nodescope.hold.pods.pod_window import PodLook, take_pod_windows
 from nodescope.hold.pods.spread import spread_columns
 from nodescope.hold.ring import Ring
 
@@ -66,7 +66,7 @@ def make_ring(
 
 
 def take(ring: Ring, at: int) -> dict[str, dict[str, list[float]]]:
-    windows = take_pod_windows(ring, 20, at * SECOND)
+    windows = take_pod_windows(PodLook.back(ring, 20, at * SECOND))
     return {one.identity.pod: {key: value.render() for key, value in one.metrics.items()} for one in windows}
 
 
@@ -124,7 +124,7 @@ def test_a_throttled_pod_on_an_idle_node_does_not_contend() -> None:
     found = take(ring, 4)["web"]
     assert found["cpu_contention"] == [0.0, 0.0, 0.0]
     assert found["cpu_throttled"] == [0.6, 0.6, 0.6]
-    waited = take_node_contention(ring, 20, 4 * SECOND)
+    waited = take_node_contention(PodLook.back(ring, 20, 4 * SECOND))
     assert waited is not None
     assert waited.mean == pytest.approx(0.0)
 
@@ -133,7 +133,7 @@ def test_pressure_without_a_quota_is_contention() -> None:
     rows = [{A: (0, 0, 0, n * 300_000, 1.0)} for n in range(4)]
     ring = make_ring(rows, [n * 300_000 for n in range(4)])
     assert take(ring, 4)["web"]["cpu_contention"] == [0.3, 0.3, 0.3]
-    waited = take_node_contention(ring, 20, 4 * SECOND)
+    waited = take_node_contention(PodLook.back(ring, 20, 4 * SECOND))
     assert waited is not None
     assert waited.mean == pytest.approx(0.3)
 

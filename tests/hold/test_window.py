@@ -17,7 +17,6 @@ from nodescope.hold.feature import FEATURES
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import (
     check_statistics,
-    increase_between,
     take_node_window,
     take_scope_window,
 )
@@ -195,11 +194,19 @@ def test_what_the_ring_cannot_hold_is_refused_with_the_range(seconds: float) -> 
 
 
 def test_a_core_that_was_plugged_in_counts_from_its_second_sample() -> None:
-    earlier = Block(CPU, CORES[:1], np.full((1, 8), 1.0), 0)
-    later = Block(CPU, CORES, np.full((2, 8), 4.0), SECOND)
-    grown = increase_between(earlier, later)
-    np.testing.assert_array_equal(grown[0], np.full(8, 3.0))
-    assert np.isnan(grown[1]).all()
+    """Half of the first core's time was idle, and none of the second one's."""
+    first, second = np.array([4.0, 0, 0, 4, 0, 0, 0, 0]), np.array([8.0, 0, 0, 0, 0, 0, 0, 0])
+    rows = [first, 2 * first], [2 * first, 10 * second], [3 * first, 11 * second]
+    blocks = [Block(CPU, CORES[:1], np.array(rows[0][:1]), 0)]
+    blocks += [
+        Block(CPU, CORES, np.array(cells), number * SECOND) for number, cells in enumerate(rows[1:], 1)
+    ]
+    ring = Ring(120.0, 10**9, 1.0)
+    for number, block in enumerate(blocks):
+        ring.accept(Frame(number, 0, block.mono_ns, (block,), {}))
+    window = take_node_window(ring, 20.0, 2 * SECOND, ("mean", "max"))
+    assert window.metrics["max_cpu_util"] == 0.75
+    assert window.metrics["mean_cpu_util"] == pytest.approx((4 + 12) / (8 + 16))
 
 
 # -- any scope ------------------------------------------------------------------

@@ -9,18 +9,18 @@ What was not measured is absent and explained, never 0.
     window(a, c) == window(a, b) + window(b, c)   for a <= b <= c
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby
 
 import numpy as np
 
-from nodescope.base.block import Block, Values
+from nodescope.base.block import Block, Table, Values
 from nodescope.base.entity import Entity
 from nodescope.base.errors import NothingYet, RequestRejected
 from nodescope.base.frame import Frame, Outcome
 from nodescope.base.metric import Metric
-from nodescope.base.rates import derive_elapsed_seconds, derive_increase
+from nodescope.base.rates import derive_elapsed_seconds, derive_increase, judge_increase
 from nodescope.base.text import hint_nearest
 from nodescope.hold.feature import FEATURES, Feature, Way, Weights
 from nodescope.hold.ring import Moment, Ring, pick_rows
@@ -248,59 +248,86 @@ def take_intervals(way: Way, before: Moment | None, inside: Sequence[Moment]) ->
         if len(moments) < 2:
             return "needs a second sample"
         return Intervals(*_interval_sums(way, moments), is_counter=True)
-    tops = np.array([_weigh(moment.block.values, moment.block, way.top) for moment in inside])
-    return Intervals(tops, _gauge_bottoms(way, inside), is_counter=False)
+    return Intervals(*_gauge_sums(way, inside), is_counter=False)
 
 
 def _interval_sums(way: Way, moments: Sequence[Moment]) -> tuple[Column, Column]:
     """Top and bottom of every interval, from increases."""
-    tops, bottoms = [], []
-    for earlier, later in pairwise(moments):
-        grown = increase_between(earlier.block, later.block)
-        tops.append(_weigh(grown, later.block, way.top))
-        elapsed = (later.block.mono_ns - earlier.block.mono_ns) / 1e9
-        bottoms.append(elapsed if way.bottom == "elapsed" else _weigh(grown, later.block, way.bottom))
-    return np.array(tops), np.array(bottoms)
+    table = moments[-1].block.table
+    columns = _list_columns(way, table)
+    grown = [
+        _judge_columns(np.diff(cells, axis=0), [table.metrics[column] for column in columns])
+        for cells in _stack_runs(moments, columns, with_before=True)
+    ]
+    times_ns = np.array([moment.block.mono_ns for moment in moments], dtype=np.int64)
+    elapsed = np.diff(times_ns) / 1e9 if way.bottom == "elapsed" else None
+    return _weigh_runs(way, grown, elapsed)
 
 
-def _gauge_bottoms(way: Way, inside: Sequence[Moment]) -> Column:
-    if way.bottom == "rows":
-        return np.array([_count_rows(moment.block, way.top) for moment in inside], dtype=np.float64)
-    if not isinstance(way.bottom, tuple):
-        return np.ones(len(inside))
-    return np.array([_weigh(moment.block.values, moment.block, way.bottom) for moment in inside])
+def _gauge_sums(way: Way, inside: Sequence[Moment]) -> tuple[Column, Column]:
+    """Top and bottom of every moment."""
+    runs = list(_stack_runs(inside, _list_columns(way, inside[-1].block.table)))
+    return _weigh_runs(way, runs, np.ones(len(inside)) if way.bottom in ("one", "elapsed") else None)
 
 
-def _weigh(values: Values, block: Block, weights: object) -> float:
-    """Weighted sum over columns and rows; a row with a missing cell is left out."""
-    if not isinstance(weights, tuple) or not len(values):
-        return float("nan")
-    columns = [block.table.columns[name] for name, _ in weights]
-    factors = np.array([weight for _, weight in weights])
-    rows = values[:, columns] @ factors
-    rows = rows[~np.isnan(rows)]
-    return float(rows.sum()) if len(rows) else float("nan")
+def _weigh_runs(way: Way, runs: Sequence[Values], given: Column | None) -> tuple[Column, Column]:
+    """Tops, and bottoms that are not given: of the columns of the bottom, else how many rows were measured."""
+    count = len(way.top)
+    tops = [_weigh(cells[:, :, :count], way.top) for cells in runs]
+    if given is not None:
+        return np.concatenate(tops), given
+    if isinstance(way.bottom, tuple):
+        bottoms = [_weigh(cells[:, :, count:], way.bottom) for cells in runs]
+    else:
+        bottoms = [_count_rows(cells[:, :, :count]) for cells in runs]
+    return np.concatenate(tops), np.concatenate(bottoms)
 
 
-def _count_rows(block: Block, weights: Weights) -> int:
-    """Rows whose every cell was measured: what `_weigh` adds up."""
-    columns = [block.table.columns[name] for name, _ in weights]
-    return int((~np.isnan(block.values[:, columns]).any(axis=1)).sum())
+def _list_columns(way: Way, table: Table) -> list[int]:
+    """Of the top, then of the bottom."""
+    weights = [*way.top, *(way.bottom if isinstance(way.bottom, tuple) else ())]
+    return [table.columns[name] for name, _ in weights]
 
 
-def increase_between(earlier: Block, later: Block) -> Values:
+def _stack_runs(
+    moments: Sequence[Moment], columns: Sequence[int], with_before: bool = False
+) -> Iterator[Values]:
     """
-    Growth of every counter cell; rows joined by the entity's key.
+    Neighbouring moments with the same rows as one array: moments x rows x columns.
 
-    A row that is new, or whose counter went backwards, is NaN there.
+    With the moment before a run, its rows in the run's order, each run has the
+    interval that leads to it.
     """
-    before = align_rows(earlier, later.entities)
-    grown: Values = later.values - before
-    # What a step back means depends on the metric; most columns have none.
-    for number in np.flatnonzero((grown < 0).any(axis=0)).tolist():
-        pair = np.stack([before[:, number], later.values[:, number]])
-        grown[:, number] = derive_increase(pair, later.table.metrics[number])[0]
+    earlier: Block | None = None
+    for _, run in groupby(moments, key=lambda moment: id(moment.block.entities)):
+        blocks = [moment.block for moment in run]
+        cells = [block.values for block in blocks]
+        if with_before and earlier is not None:
+            cells.insert(0, align_rows(earlier, blocks[0].entities))
+        yield np.array(cells)[:, :, columns]
+        earlier = blocks[-1]
+
+
+def _judge_columns(grown: Values, metrics: Sequence[Metric]) -> Values:
+    """What a step back means depends on the metric; most columns have none."""
+    for number in np.flatnonzero((grown < 0).any(axis=(0, 1))).tolist():
+        grown[:, :, number] = judge_increase(grown[:, :, number], metrics[number])
     return grown
+
+
+def _weigh(cells: Values, weights: Weights) -> Column:
+    """By moment: a weighted sum over columns and rows; a row with a missing cell is left out."""
+    rows = cells @ np.array([weight for _, weight in weights])
+    known = ~np.isnan(rows)
+    sums = np.where(known, rows, 0.0).sum(axis=1)
+    found: Column = np.where(known.any(axis=1), sums, np.nan)
+    return found
+
+
+def _count_rows(cells: Values) -> Column:
+    """Rows whose every cell was measured: what `_weigh` adds up."""
+    found: Column = (~np.isnan(cells).any(axis=2)).sum(axis=1).astype(np.float64)
+    return found
 
 
 def align_rows(block: Block, entities: tuple[Entity, ...]) -> Values:

@@ -18,6 +18,7 @@ from nodescope.fpga.state import KEY, derive_buckets, is_material, parse_state, 
 from nodescope.fpga.tracker import FpgaReading, FpgaTracker
 from nodescope.hold.feature import CPU_UTIL
 from nodescope.hold.pods.node_contention import take_node_contention
+from nodescope.hold.pods.pod_window import PodLook
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
 from nodescope.publish.derived import derive_node
@@ -98,7 +99,7 @@ def read_load(ring: Ring, clock: Clock) -> NodeLoad | None:
     block = derive_node(ring, ring.latest())
     health = None if block is None else float(block.values[0, 1])
     kept = {key: value for key, value in window.metrics.items() if key.startswith(WINDOW_STATISTICS)}
-    if waited := take_node_contention(ring, WINDOW_SECONDS, clock.mono_ns()):
+    if waited := take_node_contention(PodLook.back(ring, WINDOW_SECONDS, clock.mono_ns())):
         kept |= {"mean_cpu_contention": waited.mean, "p95_cpu_contention": waited.p95}
     if cpus := count_cpus(ring):
         kept["cpus"] = float(cpus)

@@ -22,7 +22,7 @@ from nodescope.base.clock import Clock
 from nodescope.base.errors import RequestRejected
 from nodescope.hold.feature import FEATURES
 from nodescope.hold.pods.node_contention import take_node_contention
-from nodescope.hold.pods.pod_window import PodWindow, take_pod_windows
+from nodescope.hold.pods.pod_window import PodLook, PodWindow, take_pod_windows
 from nodescope.hold.pods.spread import STATISTICS
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
@@ -63,7 +63,8 @@ def answer_pods(ring: Ring, clock: Clock, node: str, seconds: float) -> PodsAnsw
     metrics = {
         name: [window.metrics[f"{statistic}_{name}"] for statistic in STATISTICS] for name in window.sources
     }
-    if waited := take_node_contention(ring, seconds, now_mono_ns):
+    look = PodLook.back(ring, seconds, now_mono_ns)
+    if waited := take_node_contention(look):
         metrics["cpu_contention"] = waited.render()
     head = {
         "node": node,
@@ -73,7 +74,7 @@ def answer_pods(ring: Ring, clock: Clock, node: str, seconds: float) -> PodsAnsw
         "statistics": list(STATISTICS),
         "metrics": metrics,
     }
-    return PodsAnswer(head, take_pod_windows(ring, seconds, now_mono_ns)[:PODS], window.missing)
+    return PodsAnswer(head, take_pod_windows(look)[:PODS], window.missing)
 
 
 def describe_pod(window: PodWindow) -> dict[str, Any]:

@@ -5,26 +5,24 @@ import numpy as np
 from nodescope.base.block import Floats
 from nodescope.hold.feature import FEATURES
 from nodescope.hold.pods.contention import derive_contention
-from nodescope.hold.pods.grid import TableGrid, take_grid
-from nodescope.hold.pods.pod_window import PodLook, take_throttled
+from nodescope.hold.pods.grid import TableGrid
+from nodescope.hold.pods.pod_window import PodLook
 from nodescope.hold.pods.spread import WindowSpread, spread_columns
-from nodescope.hold.ring import Ring
 
 # Where the node's own pressure is read.
 (WAITED,) = next(feature for feature in FEATURES if feature.name == "cpu_pressure").ways
 
 
-def take_node_contention(ring: Ring, seconds: float, now_mono_ns: int) -> WindowSpread | None:
+def take_node_contention(look: PodLook) -> WindowSpread | None:
     """The share of time in which some task waited for a CPU that others had; None where it was not measured."""
-    look = PodLook(ring, now_mono_ns - round(seconds * 1e9), now_mono_ns)
-    grid = take_grid(ring, WAITED.table, look.after_ns, look.until_ns)
+    grid = look.take(WAITED.table)
     name = WAITED.top[0][0]
     if grid is None or len(grid.moments) < 2 or name not in grid.table.columns:
         return None
     column = grid.table.columns[name]
     elapsed = grid.elapsed_seconds()
     shares = np.minimum(grid.growth(column, grid.table.metrics[column])[:, 0] / elapsed, 1.0)
-    rest = derive_contention(shares, join_throttled(take_throttled(look), grid))
+    rest = derive_contention(shares, join_throttled(look.throttled, grid))
     return spread_columns(rest[:, None], elapsed)[0]
 
 

@@ -15,6 +15,7 @@ for a pod is not among its numbers: never 0.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class PodWindow:
     metrics: dict[str, WindowSpread] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass
 class PodLook:
     """One look at the ring: each table is taken out once."""
 
@@ -58,15 +59,19 @@ class PodLook:
     known: KnownRows = field(default_factory=lambda: KNOWN)
     _grids: dict[str, TableGrid | None] = field(default_factory=dict)
 
+    @classmethod
+    def back(cls, ring: Ring, seconds: float, now_mono_ns: int) -> "PodLook":
+        return cls(ring, now_mono_ns - round(seconds * 1e9), now_mono_ns)
+
     def find(self, v2_name: str) -> tuple[TableGrid, int] | None:
         """The table that has a number of the cgroup, and its column."""
         for table in self.ring.tables("container"):
             for name in list_raw_names(v2_name):
-                if name in table.columns and (grid := self._take(table.name)):
+                if name in table.columns and (grid := self.take(table.name)):
                     return grid, table.columns[name]
         return None
 
-    def _take(self, table: str) -> TableGrid | None:
+    def take(self, table: str) -> TableGrid | None:
         if table not in self._grids:
             self._grids[table] = take_grid(self.ring, table, self.after_ns, self.until_ns)
         return self._grids[table]
@@ -78,6 +83,15 @@ class PodLook:
             return None
         grid, column = found
         return grid, grid.growth(column, grid.table.metrics[column])
+
+    @cached_property
+    def throttled(self) -> tuple[TableGrid, Floats] | None:
+        """The share of each interval in which a container's quota held it back."""
+        seconds, periods = self.growth(THROTTLED), self.growth(HELD)
+        if seconds is None or periods is None or seconds[0] is not periods[0]:
+            return None
+        grid = seconds[0]
+        return grid, derive_throttled(seconds[1], periods[1], grid.elapsed_seconds()[:, None])
 
     def rows(self, grid: TableGrid) -> PodRows:
         """Which rows are whose."""
@@ -91,13 +105,12 @@ class PodLook:
                 self.found.setdefault(identity.uid, PodWindow(identity)).metrics[name] = spread
 
 
-def take_pod_windows(ring: Ring, seconds: float, now_mono_ns: int) -> list[PodWindow]:
+def take_pod_windows(look: PodLook) -> list[PodWindow]:
     """Every pod that has a container now, and something measured in the window."""
-    look = PodLook(ring, now_mono_ns - round(seconds * 1e9), now_mono_ns)
     add_cpu(look)
     add_memory(look)
     add_shares(look)
-    for identity, values in take_gpu_values(ring, look.after_ns, look.until_ns):
+    for identity, values in take_gpu_values(look.ring, look.after_ns, look.until_ns):
         if identity.uid in look.found:
             look.put("gpu_util", (identity,), values[:, None])
     return list(look.found.values())
@@ -124,7 +137,7 @@ def add_memory(look: PodLook) -> None:
 
 
 def add_shares(look: PodLook) -> None:
-    throttled = take_throttled(look)
+    throttled = look.throttled
     for name, column in WAITING.items():
         if waited := look.growth(column):
             grid, grown = waited
@@ -139,15 +152,6 @@ def add_shares(look: PodLook) -> None:
 def put_largest(look: PodLook, name: str, grid: TableGrid, shares: Floats) -> None:
     rows = look.rows(grid)
     look.put(name, rows.pods, rows.largest(shares))
-
-
-def take_throttled(look: PodLook) -> tuple[TableGrid, Floats] | None:
-    """The share of each interval in which a container's quota held it back."""
-    seconds, periods = look.growth(THROTTLED), look.growth(HELD)
-    if seconds is None or periods is None or seconds[0] is not periods[0]:
-        return None
-    grid = seconds[0]
-    return grid, derive_throttled(seconds[1], periods[1], grid.elapsed_seconds()[:, None])
 
 
 def match_throttled(throttled: tuple[TableGrid, Floats] | None, grid: TableGrid) -> Floats:

@@ -1,6 +1,6 @@
 """Mean, p95 and highest of columns in one go; NaN is what was not measured."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,9 +9,8 @@ from nodescope.base.block import Floats
 STATISTICS = ("mean", "p95", "max")
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSpread:
-    """What a window's values are like."""
+class WindowSpread(NamedTuple):
+    """What a window's values are like; a tuple, since there are many of them in each answer."""
 
     mean: float
     p95: float
@@ -19,11 +18,11 @@ class WindowSpread:
 
     def render(self) -> list[float]:
         """In the order of STATISTICS, five digits each."""
-        return [float(f"{value:.5g}") for value in (self.mean, self.p95, self.max)]
+        return [float(f"{value:.5g}") for value in self]
 
     def render_text(self) -> str:
         """The same as JSON."""
-        return "[%.5g,%.5g,%.5g]" % (self.mean, self.p95, self.max)  # noqa: UP031
+        return "[%.5g,%.5g,%.5g]" % self  # noqa: UP031
 
 
 def spread_columns(values: Floats, weights: Floats | None = None) -> list[WindowSpread | None]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from nodescope.base.errors import RequestRejected
 from nodescope.hold.feature import FEATURES
 from nodescope.hold.pods.node_contention import take_node_contention
-from nodescope.hold.pods.pod_window import PodWindow, take_pod_windows
+from nodescope.hold.pods.pod_window import PodLook, PodWindow, take_pod_windows
 from nodescope.hold.pods.workload_tracker import NodeSample, WorkloadSample
 from nodescope.hold.ring import Ring
 from nodescope.hold.window import take_node_window
@@ -22,7 +22,7 @@ def take_node_sample(
     except RequestRejected:
         return None
     busy = window.metrics.get("mean_cpu_util")
-    waited = take_node_contention(ring, seconds, now_mono_ns)
+    waited = take_node_contention(PodLook.back(ring, seconds, now_mono_ns))
     return NodeSample(
         at_seconds,
         busy * cpus if busy is not None and cpus else None,
@@ -34,7 +34,7 @@ def take_node_sample(
 def take_workload_samples(ring: Ring, seconds: float, now_mono_ns: int) -> dict[str, WorkloadSample]:
     """By full name; a pod whose workload or CPU is not known is left out."""
     groups: dict[str, list[PodWindow]] = {}
-    for window in take_pod_windows(ring, seconds, now_mono_ns):
+    for window in take_pod_windows(PodLook.back(ring, seconds, now_mono_ns)):
         if window.identity.workload and "cpu" in window.metrics:
             groups.setdefault(window.identity.workload, []).append(window)
     return {name: add_up(windows) for name, windows in groups.items()}
