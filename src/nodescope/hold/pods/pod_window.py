@@ -13,7 +13,7 @@ Of shares the largest among a pod's containers counts. What was not measured
 for a pod is not among its numbers: never 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -100,9 +100,27 @@ class PodLook:
     def put(
         self, name: str, identities: Sequence[PodIdentity], values: Floats, weights: Floats | None = None
     ) -> None:
-        for identity, spread in zip(identities, spread_columns(values, weights)):
-            if spread is not None:
-                self.found.setdefault(identity.uid, PodWindow(identity)).metrics[name] = spread
+        self.put_all((name,), identities, values, weights)
+
+    def put_all(
+        self,
+        names: Sequence[str],
+        identities: Sequence[PodIdentity],
+        values: Floats,
+        weights: Floats | None = None,
+    ) -> None:
+        """Columns are the pods of the first name, then those of the second, and so on."""
+        spreads = iter(spread_columns(values, weights))
+        for name in names:
+            for identity, spread in zip(identities, spreads):
+                if spread is not None:
+                    self._find_pod(identity).metrics[name] = spread
+
+    def _find_pod(self, identity: PodIdentity) -> PodWindow:
+        pod = self.found.get(identity.uid)
+        if pod is None:
+            pod = self.found[identity.uid] = PodWindow(identity)
+        return pod
 
 
 def take_pod_windows(look: PodLook) -> list[PodWindow]:
@@ -137,21 +155,28 @@ def add_memory(look: PodLook) -> None:
 
 
 def add_shares(look: PodLook) -> None:
-    throttled = look.throttled
+    """Shares of one table have the same intervals: their spreads are found in one go."""
+    found: dict[int, dict[str, Floats]] = {}
+    grids: dict[int, TableGrid] = {}
+    for name, grid, shares in take_shares(look):
+        grids[id(grid)] = grid
+        found.setdefault(id(grid), {})[name] = look.rows(grid).largest(shares)
+    for number, by_name in found.items():
+        pods = look.rows(grids[number]).pods
+        look.put_all(list(by_name), pods, np.hstack(list(by_name.values())))
+
+
+def take_shares(look: PodLook) -> Iterator[tuple[str, TableGrid, Floats]]:
+    """What each container waited for, by interval."""
     for name, column in WAITING.items():
         if waited := look.growth(column):
             grid, grown = waited
             shares = np.minimum(grown / grid.elapsed_seconds()[:, None], 1.0)
             if name == "cpu_contention":
-                shares = derive_contention(shares, match_throttled(throttled, grid))
-            put_largest(look, name, grid, shares)
-    if throttled is not None:
-        put_largest(look, "cpu_throttled", *throttled)
-
-
-def put_largest(look: PodLook, name: str, grid: TableGrid, shares: Floats) -> None:
-    rows = look.rows(grid)
-    look.put(name, rows.pods, rows.largest(shares))
+                shares = derive_contention(shares, match_throttled(look.throttled, grid))
+            yield name, grid, shares
+    if look.throttled is not None:
+        yield "cpu_throttled", *look.throttled
 
 
 def match_throttled(throttled: tuple[TableGrid, Floats] | None, grid: TableGrid) -> Floats:

@@ -20,10 +20,6 @@ class WindowSpread(NamedTuple):
         """In the order of STATISTICS, five digits each."""
         return [float(f"{value:.5g}") for value in self]
 
-    def render_text(self) -> str:
-        """The same as JSON."""
-        return "[%.5g,%.5g,%.5g]" % self  # noqa: UP031
-
 
 def spread_columns(values: Floats, weights: Floats | None = None) -> list[WindowSpread | None]:
     """By column; None for one without a value. Weights are of the rows: the lengths of intervals, for rates."""
@@ -44,6 +40,7 @@ def find_p95(ordered: Floats, counts: np.ndarray) -> Floats:
     place = 0.95 * np.maximum(counts - 1, 0)
     below = place.astype(np.int64)
     above = np.minimum(below + 1, np.maximum(counts - 1, 0))
-    low, high = (np.take_along_axis(ordered, at[None, :], axis=0)[0] for at in (below, above))
+    columns = np.arange(ordered.shape[1])
+    low, high = ordered[below, columns], ordered[above, columns]
     found: Floats = low + (high - low) * (place - below)
     return found
