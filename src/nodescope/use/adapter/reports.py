@@ -26,7 +26,8 @@ from nodescope.base.log import Log
 
 log = Log("adapter")
 
-FRESH_SECONDS = 5.0
+# Half of the period in which a HorizontalPodAutoscaler looks (15 s): each of its looks finds something newer.
+FRESH_SECONDS = 7.5
 OLD_SECONDS = 60.0
 # What an autoscaler waits for; agents have longer, for the next question.
 DEADLINE_SECONDS = 0.2
