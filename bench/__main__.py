@@ -25,6 +25,7 @@ from bench.result import Bench, Options, Row, render_markdown, render_table
 # Name -> what it measures. The module bench/<name>.py has a function `run`.
 BENCHES = {
     "tick": "one tick over 200 containers against the floor of pread in C",
+    "reads": "the files of a tick, read by C once a second, beside the agent: what no reader can be cheaper than",
     "processes": "480 processes against psutil",
     "exposition": "12,000 series as text against prometheus_client",
     "archive": "bytes per sample, cost of writing, time to answer, merging",

@@ -33,17 +33,25 @@ class Floor:
         return self
 
     def round(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        match = re.fullmatch(r"kept (\S+) opened (\S+) bytes (\d+)\n", line)
-        if match is None:
-            raise RuntimeError(f"floor said {line!r} and left with {self._process.poll()}")
+        match = self._ask("", r"kept (\S+) opened (\S+) bytes (\d+)\n")
         self.kept.append(float(match[1]))
         self.opened.append(float(match[2]))
         self.bytes = int(match[3])
+
+    def turn(self, files: Sequence[int]) -> float:
+        """CPU seconds of reading these files, by their numbers from 1; a negative one is opened for it."""
+        return float(self._ask(" ".join(map(str, files)), r"turn (\S+) bytes \d+\n")[1])
+
+    def _ask(self, line: str, answer: str) -> re.Match[str]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline()
+        match = re.fullmatch(answer, said)
+        if match is None:
+            raise RuntimeError(f"floor said {said!r} and left with {self._process.poll()}")
+        return match
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -8,7 +8,8 @@ A pass, partition by partition:
     2  turn closed segments of the log into Parquet, unless an agent does
     3  merge the files of each hour that are older than five minutes
     4  merge the hours of each day that is over, into one file or, of a
-       large node, into some of a few hours each
+       large node, into some of a few hours each; a fresh file that is alone
+       there is written anew like one
     5  roll up what is new
     6  read a part of all files again; what is damaged is repaired or set aside
 
@@ -63,6 +64,11 @@ DAY_ROWS = 52_000_000
 
 Batch = tuple[Path, ...]
 """Files of a partition that become one."""
+
+
+def has_work(batch: Sequence[ArchiveFile], level: str) -> bool:
+    """One file is as merged as it can be, but a fresh one of a day that is over would never have its minutes."""
+    return len(batch) > 1 or (level == "day" and batch[0].kind == "metrics")
 
 
 @dataclass(slots=True)
@@ -151,8 +157,7 @@ class Consolidator:
                 continue
             # An hour that is not over is merged in pieces of fresh files.
             chosen = group if is_over else [file for file in group if file.kind == "metrics"]
-            least = 2 if is_over else self.least
-            if len(chosen) >= least:
+            if is_over or len(chosen) >= self.least:
                 batches += self._cut(chosen, level)
         return batches
 
@@ -172,19 +177,19 @@ class Consolidator:
         """Within what a merge may hold open and an output may weigh; a large day in parts of about the same size."""
         counts = {file.path: self._count_rows(file) if level == "day" else 0 for file in files}
         part_rows = sum(counts.values()) / max(1, ceil(sum(counts.values()) / DAY_ROWS))
-        batches: list[Batch] = []
-        current: list[Path] = []
+        batches: list[list[ArchiveFile]] = []
+        current: list[ArchiveFile] = []
         size = rows = 0
         for file in sorted(files, key=lambda one: one.from_ms):
             weight, more = file.path.stat().st_size, counts[file.path]
             is_full = size + weight > OUTPUT_BYTES or rows + more / 2 > part_rows
             if current and (len(current) >= SOURCES_MOST or is_full):
-                batches.append(tuple(current))
+                batches.append(current)
                 current, size, rows = [], 0, 0
-            current.append(file.path)
+            current.append(file)
             size, rows = size + weight, rows + more
-        batches.append(tuple(current))
-        return [batch for batch in batches if len(batch) > 1]
+        batches.append(current)
+        return [tuple(file.path for file in batch) for batch in batches if has_work(batch, level)]
 
     def _count_rows(self, file: ArchiveFile) -> int:
         """0 where it cannot be read: the merge says why."""
@@ -201,7 +206,7 @@ class Consolidator:
                 readable.append(path)
             except (ArchiveRefused, OSError) as error:
                 self._refuse(path, error)
-        if len(readable) < 2:
+        if len(readable) < min(2, len(batch)):
             return
         try:
             rows = merge_files(self.disk, readable)

@@ -56,11 +56,20 @@ def list_shape(folder: DataFolder) -> list[str]:
 
 
 def count_rolled(folder: DataFolder) -> int:
-    """Samples that rollups say they were made of; how they are cut into files may differ."""
-    tables = [
-        pq.read_table(file.path, columns=["count"], partitioning=None) for file in folder.rollup.files()
-    ]
-    return sum(sum(table.column("count").to_pylist()) for table in tables)
+    """
+    Samples that rollups say they were made of; how they are cut into files may differ.
+
+    As with samples, none of the old file: whether its minutes were written before retention came to it is
+    a matter of when the fault was.
+    """
+    return sum(
+        count
+        for file in folder.rollup.files()
+        if file.from_ms >= START_MS
+        for count in pq.read_table(file.path, columns=["count"], partitioning=None)
+        .column("count")
+        .to_pylist()
+    )
 
 
 def list_leftovers(folder: DataFolder) -> list[str]:
