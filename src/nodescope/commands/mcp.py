@@ -69,14 +69,10 @@ def run(options: argparse.Namespace) -> int:
     # The SDK tells every request, and repeats what strangers sent.
     logging.getLogger("mcp").setLevel(logging.ERROR)
     fleet = build_fleet(options, loaded)
-    if options.path or not (options.viewer or options.kubernetes):
+    is_local = options.path or not (options.viewer or options.kubernetes)
+    if is_local and (trouble := fleet.directory.trouble()):
         # Told at the start, and served nevertheless: an agent may be about to write there.
-        if trouble := fleet.directory.trouble():
-            sys.stderr.write(f"nodescope mcp: {trouble}\n")
-        # Studies run where the files are.
-        from nodescope.use.studies.ready import start_making_ready
-
-        start_making_ready()
+        sys.stderr.write(f"nodescope mcp: {trouble}\n")
     return serve_stdio(fleet) if options.stdio else serve_http(options, settings, fleet)
 
 
@@ -99,13 +95,17 @@ def build_fleet(options: argparse.Namespace, loaded: LoadedSettings) -> "Fleet":
 
 def build_local(paths: list[Path]) -> "NodeDirectory":
     from nodescope.use.mcp.nodes.local import LocalFolders
+    from nodescope.use.studies.ready import start_making_ready
 
     for path in paths:
         if not path.exists():
             raise RequestRejected(
                 f"no such file or folder: {path}; nodescope demo --no-serve writes one to try"
             )
-    return LocalFolders(paths, SystemClock())
+    folders = LocalFolders(paths, SystemClock())
+    # Studies run where the files are.
+    start_making_ready(folders.make_ready)
+    return folders
 
 
 def serve_stdio(fleet: "Fleet") -> int:

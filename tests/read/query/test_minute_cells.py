@@ -15,8 +15,8 @@ from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import Catalog, read_catalog
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.query import minute_cells, row_reader
-from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.file_sweep import Sought
 from nodescope.read.query.minute_cells import MinuteCells

@@ -1,6 +1,6 @@
 """Rows of our own files as Arrow reads them: those that DuckDB finds in the same file, kept within bounds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from nodescope.keep.folder import DataFolder
 from nodescope.keep.label_columns import IDENTITY
 from nodescope.keep.rollup import renew_rollups
 from nodescope.read.files.catalog import Catalog, read_catalog
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import find_rollups
-from nodescope.read.query import metric_rows, node_query, row_reader
+from nodescope.read.query import container_rows, metric_rows, node_query, row_reader
+from nodescope.read.query.container_rows import GroupPlaces
 from nodescope.read.query.engine import Engine
 from nodescope.read.query.fetch import Wanted
 from nodescope.read.query.metric_rows import CONTAINER, MetricRows, join_parts, shorten_times
@@ -31,6 +33,7 @@ from nodescope.read.query.row_reader import RowReader, ask_pairwise, read_ahead
 # Half a minute after a whole one: the first minute of the archive has thirty samples.
 END_MS = 1_770_000_030_000
 METRICS = ("cgroup.v2.cpu.stat.usage_usec", "cgroup.v2.memory.current", "cgroup.v2.memory.max")
+QUOTA = "cgroup.v2.cpu.max.quota"
 EVER = (0, 2**42)
 
 
@@ -66,36 +69,86 @@ def test_the_rows_are_those_that_duckdb_finds(
 
 
 @pytest.mark.parametrize(
-    ("page_rows", "group_rows"), [(70, 2000), (900, 2000), (65_536, 2000), (70, 30_000), (65_536, 30_000)]
+    ("page_rows", "group_rows", "is_plain"),
+    [(2000, 2000, True), (15_000, 15_000, True), (30_000, 30_000, False), (70, 2000, False)],
 )
-def test_one_container_is_read_page_by_page(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page_rows: int, group_rows: int
+def test_few_containers_are_read_without_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page_rows: int, group_rows: int, is_plain: bool
 ) -> None:
-    """Whichever page its rows begin and end on, in row groups of one metric and of several."""
+    """Whichever row group they begin and end in, of one metric and of several; by Arrow beside what is unlimited, and of many pages."""
+    monkeypatch.setattr(parquet, "PAGE_ROWS", page_rows)
+    entry = write_groups(monkeypatch, tmp_path, group_rows)
+    read: list[bool] = []
+
+    def read_few(*asked: Any) -> Any:
+        found = container_rows.read_few(*asked)
+        read.append(found is not None)
+        return found
+
+    monkeypatch.setattr(metric_rows, "read_few", read_few)
+    ids = sorted({its_id for its_id, *_ in ask_duckdb(entry.path, METRICS[1])})
+    for metric in METRICS[:2]:
+        for some in (*([one] for one in ids), [ids[4], ids[1]], ids):
+            rows = RowReader().read(entry, Wanted(metric, some, "container", *EVER))
+            named = np.repeat([one[CONTAINER] for one in rows.identities], np.diff(rows.starts))
+            mine = list(zip(named.tolist(), rows.time_ms.tolist(), rows.value.tolist(), strict=True))
+            assert mine == [row for row in ask_duckdb(entry.path, metric) if row[0] in some]
+    assert set(read) == {is_plain}
+
+
+def write_groups(monkeypatch: pytest.MonkeyPatch, folder: Path, group_rows: int) -> FileEntry:
+    """The largest file of an archive with so many rows in a row group, read as a large one."""
     monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", group_rows)
-    write_node(DemoRequest(tmp_path, 0.4, 6, 7, END_MS, "demo-1"), "0", lambda _: None)
     monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
-    monkeypatch.setattr(metric_rows, "PAGE_ROWS", page_rows)
-    catalog = read_catalog([tmp_path])
-    entry = max(catalog.entries, key=lambda one: one.rows)
-    alone: list[str] = []
-    inner = metric_rows.read_one
+    write_node(DemoRequest(folder, 0.4, 6, 7, END_MS, "demo-1"), "0", lambda _: None)
+    return max(read_catalog([folder]).entries, key=lambda one: one.rows)
 
-    def read_one(entry: FileEntry, groups: Sequence[int], container: str, metric: str) -> Iterator[Any]:
-        alone.append(container)
-        return inner(entry, groups, container, metric)
 
-    monkeypatch.setattr(metric_rows, "read_one", read_one)
-    ids = [one.label("l_container_id") or "" for one in catalog.containers()]
-    there = []
-    for its_id in ids:
-        rows = RowReader().read(entry, Wanted(METRICS[1], [its_id], "container", *EVER))
-        there += [its_id] if len(rows.value) else []
-        mine = [(its_id, *row) for row in zip(rows.time_ms.tolist(), rows.value.tolist(), strict=True)]
-        assert mine == [row for row in ask_duckdb(entry.path, METRICS[1]) if row[0] == its_id]
-    # A row group may have a container that it does not have: it is looked for all the same.
-    assert there
-    assert set(there) <= set(alone)
+@pytest.mark.parametrize("group_rows", [2000, 262_144])
+def test_unlimited_values_have_no_bytes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group_rows: int
+) -> None:
+    """Of one container, and of one that is not there."""
+    entry = write_groups(monkeypatch, tmp_path, group_rows)
+    asked = ask_duckdb(entry.path, QUOTA)
+    unlimited = sorted({its_id for its_id, _, value in asked if np.isinf(value)})
+    rows = RowReader().read(entry, Wanted(QUOTA, unlimited[:1], "container", *EVER))
+    assert unlimited
+    assert len(rows.value) == sum(its_id == unlimited[0] for its_id, *_ in asked)
+    assert np.isinf(rows.value).all()
+    for metric in (QUOTA, METRICS[1]):
+        assert not len(RowReader().read(entry, Wanted(metric, ["5"], "container", *EVER)).value)
+
+
+def test_where_containers_begin_is_decoded_once_for_metrics_that_were_read_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(container_rows, "PLACES", DerivedCache(2**20))
+    entry = write_groups(monkeypatch, tmp_path, 2000)
+    its_id = min(its_id for its_id, *_ in ask_duckdb(entry.path, METRICS[1]))
+    decoded: list[int] = []
+    inner = metric_rows.read_words
+
+    def read_words(entry: FileEntry, number: int, words: Sequence[str]) -> Any:
+        decoded.append(number)
+        return inner(entry, number, words)
+
+    monkeypatch.setattr(metric_rows, "read_words", read_words)
+    for count, metric in enumerate(("cgroup.v2.memory.current", "cgroup.v2.memory.peak"), 1):
+        before = len(decoded)
+        assert len(RowReader().read(entry, Wanted(metric, [its_id], "container", *EVER)).value)
+        assert (len(decoded) > before) == (count == 1)
+
+
+def test_a_page_that_ends_before_its_rows_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    entry = write_groups(monkeypatch, tmp_path, 2000)
+    its_id = min(its_id for its_id, *_ in ask_duckdb(entry.path, METRICS[1]))
+    far = GroupPlaces({("", its_id): slice(10**6, 10**6 + 5), (METRICS[1], its_id): slice(10**6, 10**6 + 5)})
+    monkeypatch.setattr(container_rows, "find_places", lambda *_: far)
+    with pytest.raises(ArchiveRefused, match=f"{entry.path.name}: a page ends before its rows do"):
+        RowReader().read(entry, Wanted(METRICS[1], [its_id], "container", *EVER))
 
 
 def test_a_footer_is_parsed_once_for_each_version_of_a_file(

@@ -15,7 +15,7 @@ from tests.use.viewer.asking import Asker
 
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import read_catalog
-from nodescope.read.query.derived_cache import DerivedCache
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.use.answers.ranked.recorded import (
     FileStretches,
     Recorded,

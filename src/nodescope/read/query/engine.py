@@ -17,11 +17,11 @@ from nodescope.base.errors import RequestRejected
 from nodescope.keep.label_columns import Identity, Subject
 from nodescope.keep.rollup import MINUTE_MS
 from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, find_rollups, reach
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Points, make_grid
-from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.file_sweep import FileSweep
 from nodescope.read.query.kept_answer import LONGEST_SAMPLES, KeptAnswer, name_versions, share_arrays
 from nodescope.read.query.minute_cells import MinuteCells

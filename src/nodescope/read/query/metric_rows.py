@@ -6,7 +6,7 @@ planned, and no word is compared. A small file has all metrics in one row group
 or two; it is read once for all of them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -21,13 +21,12 @@ from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep.label_columns import IDENTITY, Identity
 from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
-from nodescope.read.query.derived_cache import DerivedCache
+from nodescope.read.query.container_rows import FEW, read_few
 from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
-# Decoded at once; a page of a file may have more.
-PAGE_ROWS = 65_536
 LABEL = "l_container_id"
 SCOPE, CONTAINER = IDENTITY.index("l_scope"), IDENTITY.index(LABEL)
 # A file with more rows has row groups of one or two metrics each.
@@ -211,21 +210,43 @@ def join_rows(series: Sequence[tuple[Identity, Integers, Floats]]) -> MetricRows
 
 
 def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: SeriesNames) -> MetricRows:
-    """Of these row groups; all times, and all series of the metric."""
-    known = groups_of(entry)
-    is_mixed = any(known[number].metrics != (wanted.metric, wanted.metric) for number in groups)
-    only = wanted.containers if names.columns == [LABEL] else None
-    if only is not None and len(only) == 1:
-        pages = list(read_one(entry, groups, only[0], wanted.metric if is_mixed else ""))
-        return cut_table(pa.Table.from_batches(pages).unify_dictionaries(), names) if pages else NO_ROWS
-    words = [*names.columns, *([METRIC] if is_mixed else [])]
+    """Of these row groups; all times, and all series of the metric or, where it is less work, those of the containers."""
+    few = wanted.containers if names.columns == [LABEL] else None
     parts = []
     for number in groups:
-        table = read_groups(entry, [number], ["value"], words)
-        if is_mixed:
-            table = table.slice(*find_stretch(table.column(METRIC), wanted.metric))
-        parts.append(cut_table(table, names))
+        is_mixed = groups_of(entry)[number].metrics != (wanted.metric, wanted.metric)
+        metric = wanted.metric if is_mixed else ""
+        part = read_some(entry, number, few, metric, names) if few and len(few) <= FEW else None
+        parts.append(part or read_whole(entry, number, metric, names))
     return join_parts([part for part in parts if len(part.value)])
+
+
+def read_some(
+    entry: FileEntry, number: int, containers: Sequence[str], metric: str, names: SeriesNames
+) -> MetricRows | None:
+    """Of these containers alone, where the row group is of the kind that allows it."""
+    words = [METRIC, LABEL] if metric else [LABEL]
+    found = read_few(entry, number, containers, metric, lambda: read_words(entry, number, words))
+    if found is None:
+        return None
+    identities = [
+        names.identities.get((one,)) or identity_of(names.columns, (one,)) for one in found.containers
+    ]
+    return MetricRows(identities, found.starts, found.time_ms, found.value)
+
+
+def read_words(entry: FileEntry, number: int, words: Sequence[str]) -> pa.Table:
+    try:
+        table = open_entry(entry, words).read_row_groups([number], columns=list(words), use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise ArchiveRefused(f"{entry.path.name}: {first_line(error)}") from error
+    return table.unify_dictionaries()
+
+
+def read_whole(entry: FileEntry, number: int, metric: str, names: SeriesNames) -> MetricRows:
+    """All series; the metric is named where the row group has others as well."""
+    table = read_groups(entry, [number], ["value"], [*names.columns, *([METRIC] if metric else [])])
+    return cut_table(table.slice(*find_stretch(table.column(METRIC), metric)) if metric else table, names)
 
 
 def join_parts(parts: list[MetricRows]) -> MetricRows:
@@ -243,36 +264,6 @@ def join_parts(parts: list[MetricRows]) -> MetricRows:
         identities += part.identities[goes_on:]
         starts += (part.starts[goes_on:-1] + end).tolist()
     return MetricRows(identities, np.array([*starts, len(value)], np.int64), time_ms, value)
-
-
-def read_one(
-    entry: FileEntry, groups: Sequence[int], container: str, metric: str = ""
-) -> Iterator[pa.RecordBatch]:
-    """
-    One container's rows of one metric, page by page; what lies behind them is not unpacked.
-
-    The metric is named where the row groups have others as well.
-    """
-    words = [LABEL, METRIC] if metric else [LABEL]
-    try:
-        file = open_entry(entry, words)
-        is_begun = False
-        for page in file.iter_batches(PAGE_ROWS, groups, ["time", "value", *words], use_threads=False):
-            start, stop = find_rows(page, container, metric)
-            if stop > start:
-                yield page.slice(start, stop - start)
-            is_begun = is_begun or stop > start
-            if is_begun and stop < page.num_rows:
-                return
-    except (OSError, pa.ArrowException) as error:
-        raise ArchiveRefused(f"{entry.path.name}: {first_line(error)}") from error
-
-
-def find_rows(page: pa.RecordBatch, container: str, metric: str) -> tuple[int, int]:
-    """(first row, the one behind the last) of one container, and of one metric where it is named; (0, 0) of none."""
-    offset, count = find_word(page.column(METRIC), metric) if metric else (0, page.num_rows)
-    first, number = find_word(page.column(LABEL).slice(offset, count), container)
-    return (offset + first, offset + first + number) if number else (0, 0)
 
 
 # -- a small file -----------------------------------------------------------------------

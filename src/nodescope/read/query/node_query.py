@@ -24,12 +24,12 @@ from nodescope.base.time_range import TimeRange
 from nodescope.keep.label_columns import LABELS, Identity, Subject
 from nodescope.keep.parquet import first_line
 from nodescope.keep.rollup import MINUTE_MS
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.rollups import Rollup, choose
 from nodescope.read.live.tail import LiveTail
 from nodescope.read.query.bucket import BucketGrid, Buckets, Points, Samples, make_buckets
 from nodescope.read.query.derive import Carried, Chunk, SampleDeriver, join_chunks, pick
-from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import Fetched, Wanted, fetch_samples, list_scopes
 from nodescope.read.query.metric_rows import ROWS_AT_ONCE, SMALL_ROWS, count_rows
 from nodescope.read.query.minute_cells import (
@@ -38,7 +38,13 @@ from nodescope.read.query.minute_cells import (
     derive_cells,
     gather_minutes,
 )
-from nodescope.read.query.minutes import derive_minutes, fetch_minutes, join_pieces, list_numbers
+from nodescope.read.query.minutes import (
+    derive_minutes,
+    derive_together,
+    fetch_minutes,
+    join_pieces,
+    list_numbers,
+)
 from nodescope.read.query.resolve import Inputs, ResolvedMetric
 from nodescope.read.query.row_reader import RowReader, RowSource, read_ahead
 from nodescope.read.query.series_join import Targets
@@ -221,38 +227,38 @@ class NodeQuery:
         names = [self._name_minutes(rollups, one) for one in (few, None)]
         cells = self.cache.get(names[0]) or self.cache.get(names[1])
         if cells is None:
-            minutes = self._derive_rollups(rollups, scopes, few, (0, 2**42))
-            if minutes is None:
+            inputs = self._fetch_rollups(rollups, scopes, few, (0, 2**42))
+            if inputs is None:
                 # One is broken: each alone, so that the others are served.
                 for rollup in rollups if len(rollups) > 1 else ():
                     self._add_rollups(table, [rollup], scopes)
                 return
-            cells = gather_minutes(minutes)
+            cells = gather_minutes(self._derive_rollups(inputs))
             self.cache.put(names[0], cells)
         table.add(cells)
 
-    def _derive_rollups(
+    def _fetch_rollups(
         self,
         rollups: Sequence[Rollup],
         scopes: set[str],
         containers: Sequence[str] | None,
         span: tuple[int, int],
-    ) -> dict[Identity, Points] | None:
-        """By series; None where one of the rollups is broken."""
-        scope, form, factor = (
-            self.resolved.of or self.resolved.scope,
-            self.resolved.form,
-            self.resolved.factor,
-        )
-        inputs = self._fetch(
+    ) -> list[Fetched] | None:
+        """Of each input its minutes by series; None where one of the rollups is broken."""
+        scope, form = self.resolved.of or self.resolved.scope, self.resolved.form
+        return self._fetch(
             lambda place, metric: fetch_minutes(
                 rollups, scopes, Wanted(metric.name, containers, scope, *span), list_numbers(form, place)
             ),
             [rollup.path for rollup in rollups],
         )
-        if inputs is None:
-            return None
+
+    def _derive_rollups(self, inputs: Sequence[Fetched]) -> dict[Identity, Points]:
+        """By series."""
+        form, factor = self.resolved.form, self.resolved.factor
         joined = [{key: join_pieces(pieces) for key, pieces in fetched.items()} for fetched in inputs]
+        if len(joined) == 1:
+            return derive_together(form, self.inputs, factor, joined[0])
         return {
             identity: derive_minutes(
                 form, self.inputs, factor, first, [one.get(identity) for one in joined[1:]]
@@ -263,13 +269,13 @@ class NodeQuery:
     def _join_rollups(self, rollups: Sequence[Rollup], scopes: set[str]) -> None:
         """Of a pod or a node: its parts are added up minute by minute."""
         span = (self.grid.start_ms, self.grid.to_ms)
-        found = self._derive_rollups(rollups, scopes, self.containers, span)
-        if found is None:
+        inputs = self._fetch_rollups(rollups, scopes, self.containers, span)
+        if inputs is None:
             for rollup in rollups if len(rollups) > 1 else ():
                 self._join_rollups([rollup], scopes)
             return
         parts: dict[Identity, list[Points]] = {}
-        for identity, minutes in found.items():
+        for identity, minutes in self._derive_rollups(inputs).items():
             for target in self.targets.of(identity):
                 parts.setdefault(target, []).append(minutes)
         for target, many in parts.items():

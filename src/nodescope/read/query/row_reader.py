@@ -16,8 +16,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
-from nodescope.read.query.derived_cache import DerivedCache
 from nodescope.read.query.fetch import LabelRows, SeriesNames, Wanted, list_scopes, name_labels
 from nodescope.read.query.metric_rows import (
     NO_ROWS,

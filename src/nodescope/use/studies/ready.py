@@ -5,6 +5,7 @@ A server makes them when it starts, while nobody waits: 0.2 s of a first answer.
 """
 
 import threading
+from collections.abc import Callable
 
 import numpy.ma  # noqa: F401 - the first median loads it
 
@@ -21,7 +22,13 @@ def make_ready() -> None:
     give_back_memory()
 
 
-def start_making_ready() -> threading.Thread:
-    thread = threading.Thread(target=make_ready, name="ready", daemon=True)
+def start_making_ready(then: Callable[[], None] = lambda: None) -> threading.Thread:
+    """And what else `then` makes ready."""
+
+    def run() -> None:
+        make_ready()
+        then()
+
+    thread = threading.Thread(target=run, name="ready", daemon=True)
     thread.start()
     return thread

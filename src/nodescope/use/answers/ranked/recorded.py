@@ -15,9 +15,9 @@ import numpy as np
 
 from nodescope.base.time_range import TimeRange
 from nodescope.read.files.catalog import Catalog
+from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.live.tail import LiveTail
-from nodescope.read.query.derived_cache import DerivedCache
 
 # A sample stands for the second that it begins.
 SAMPLE_MS = 1000

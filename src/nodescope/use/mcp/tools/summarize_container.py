@@ -16,6 +16,7 @@ from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import CONTAINER, FROM, NODE, TO, Values
 from nodescope.use.mcp.protocol.tool import Tool
+from nodescope.use.mcp.tools.shared import limit_share
 from nodescope.use.mcp.tools.shared.container_span import ContainerSpan, ask_container, join_spans
 from nodescope.use.mcp.tools.shared.gpu_level import BY_PROCESS
 from nodescope.use.mcp.tools.shared.leak import find_leaks
@@ -92,8 +93,10 @@ def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
     known = {row.name for row in backend.read_metrics()}
     wanted = [name for name in METRICS if name in known]
     is_known = "memory" in known
+    limits = limit_share.read_steady(backend, span, ids, known)
+    studied = [name for name in wanted if name != limit_share.NAME or not limits]
     # The trend takes longest: it begins among the first.
-    asked = ["trend", *wanted] if is_known else wanted
+    asked = ["trend", *studied] if is_known else studied
 
     def ask(name: str) -> list[StudyAnswer]:
         if name == "trend":
@@ -101,6 +104,9 @@ def summarize(backend: Backend, seen: ContainerSpan) -> ContainerSummary:
         return summarize_lives(backend, name, ids, span)
 
     found = dict(zip(asked, ask_pairwise(ask, asked), strict=True))
+    if limits:
+        shares = limit_share.scale_answers(found[limit_share.OF], limits)
+        found[limit_share.NAME] = ask(limit_share.NAME) if shares is None else shares
     events = seen.read_events(backend)
     leaks = find_leaks(backend, seen.container, seen.lives, events, seen.newest_ms) if is_known else []
     return ContainerSummary(
