@@ -245,10 +245,11 @@ class Gatherer:
 
     # -- workloads ------------------------------------------------------------------
 
-    def rank(self, metric: str, span: TimeRange) -> NodeRound[list[WorkloadOnNode]]:
-        """What workloads used on each node; nodes that have not answered yet are being asked."""
+    def rank(self, metric: str, span: TimeRange, only: str = "") -> NodeRound[list[WorkloadOnNode]]:
+        """What workloads used on each node, or on one; nodes that have not answered yet are being asked."""
         key = (metric, span.from_ms, span.to_ms)
-        entries = self._directory.entries()
+        every = self._directory.entries()
+        entries = {name: entry for name, entry in every.items() if only in ("", name)}
         with self._lock:
             known = self._rounds.get(key)
             if known is None:
