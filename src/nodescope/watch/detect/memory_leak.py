@@ -47,7 +47,7 @@ SETTLED_BUCKETS = 5
 SETTLED_SHARE = 0.01
 # Workloads of which it is known how much they hold.
 KNOWN_MOST = 1000
-# Of what it grew it gave so much back: a heap was collected, and the rise is over before its next bucket is full.
+# Of what it grew so much is gone: a heap was collected, whatever its last bucket says.
 LOST_SHARE = 0.5
 # Of what the node lost since a rise began, the part that is the rise's own.
 TAKEN_SHARE = 0.25
