@@ -181,6 +181,32 @@ def test_who_grew_by_little_is_not_why_the_node_is_full() -> None:
         assert bool(found) is is_told
 
 
+def test_a_heap_that_was_collected_is_no_leak_from_that_moment_on() -> None:
+    """Its rise was found in buckets of minutes: the next one is not full yet."""
+    leaks = Leaks()
+    before = follow(leaks, [*[0.3] * 360, *rise(2, 0.3, 0.8)])
+    assert before[-1][0] == STEP * (360 + 719)
+    assert not follow(leaks, [0.4] * 360, STEP * 1080)
+
+
+@pytest.mark.parametrize(("taken", "is_told"), [(8 * GIB, False), (0.2 * GIB, True)])
+def test_where_another_took_what_the_node_had_its_neighbours_are_no_leaks(
+    taken: float, is_told: bool
+) -> None:
+    """It has risen for an hour and its own limit is far; within minutes the node has nothing left."""
+    leaks = Leaks()
+    shares = [*[0.0] * 360, *rise(1, 0.0, 1.0)]
+    found = []
+    for number, share in enumerate(shares):
+        one = container("heap", held=GIB + share * GIB)._replace(limit=40 * GIB)
+        late = max(0.0, (number - 600) / 120)
+        look = NodeLook(
+            STEP * number, STEP, [one], {}, 8, 16 * GIB, 1.3 * GIB + taken - share * GIB - late * taken
+        )
+        found += sure(leaks.look(look))
+    assert bool(found) is is_told
+
+
 # -- disks -------------------------------------------------------------------------------
 
 
@@ -209,8 +235,16 @@ def test_a_rotation_is_known_after_a_restart() -> None:
     assert not fill(after, rise(4, 0.5, 0.9), 20_000)
 
 
+def test_a_disk_that_fills_since_the_watcher_knows_it_wakes_nobody_until_it_is_full() -> None:
+    """It may be a log on its way to its first rotation; after two level hours it is not."""
+    for calm, severities in (([], ["curious"]), ([0.5] * 720, ["curious", "kill"])):
+        found = fill(FullDisks(), [*calm, *rise(6, 0.5, 0.94)])
+        assert list(dict.fromkeys(one.severity for one in found)) == severities
+    assert {one.severity for one in fill(FullDisks(), rise(1, 0.951, 0.97))} == {"kill"}
+
+
 def test_a_disk_that_is_full_in_many_hours_wakes_nobody() -> None:
-    found = fill(FullDisks(), rise(20, 0.5, 1.0))
+    found = fill(FullDisks(), [*[0.5] * 360, *rise(20, 0.5, 1.0)])
     severities = list(dict.fromkeys(one.severity for one in found))
     assert severities == ["curious", "kill"]
     first = next(one for one in found if one.severity == "kill")
@@ -252,6 +286,20 @@ def test_who_asked_for_no_cpu_is_no_victim_of_one_that_asked() -> None:
     assert not crowd(900, best_effort, {})
     assert crowd(900, best_effort, best_effort)
     assert crowd(900, {}, {})
+
+
+def test_who_comes_in_the_last_minute_of_a_crowding_has_not_made_it() -> None:
+    """Somebody takes seven cores for ten minutes; a job begins as it ends, while others still wait."""
+    neighbours, told = Neighbours(), []
+    for number in range(480):
+        busy, job = 360 <= number < 420, 417 <= number < 426
+        look = [
+            container("victim", wait=0.5 if busy or job else 0.01),
+            container("cause", cpu=7.0 if busy else 0.1),
+            container("job", cpu=7.0 if job else 0.0),
+        ]
+        told += sure(neighbours.look(look_at(number * STEP, look)))
+    assert {one.cause for one in told} == {"shop/cause"}
 
 
 def test_where_only_jobs_wait_nobody_is_woken() -> None:

@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 
 from nodescope.base.block import Floats
-from nodescope.watch.ladder import Bucket
+from nodescope.watch.ladder import Bucket, Ladder
 
 # Fewer buckets tell nothing: with nine in a row, chance gives such an order once in thousands of times.
 LEAST_BUCKETS = 9
@@ -24,6 +24,11 @@ LEAST_ORDER = 0.8
 LEAST_STEADY = 0.4
 # A rise beside how much a bucket swings around it.
 LEAST_RISE = 3.0
+# A rise that begins so soon after what it is about has begun with it.
+START_SECONDS = 600.0
+# Before a rise it was level, if in so much of its time it grew by less than half of its pace.
+CALM_SHARE = 0.25
+CALM_PACE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +114,21 @@ def measure_swing(values: Floats) -> float:
     """How far values lie from the line between their neighbours, usually."""
     middle = (values[:-2] + values[2:]) / 2
     return float(np.median(np.abs(values[1:-1] - middle)))
+
+
+def goes_on_since(ladder: Ladder, rise: SteadyRise, first: float) -> bool:
+    """
+    Whether it has risen from its first moment on.
+
+    A rise is seen as far back as its level of the ladder reaches, which is not where it
+    began: what lies before is asked of coarser ones, step by step.
+    """
+    at, low = rise.since, rise.low - rise.grown
+    while at - first >= START_SECONDS:
+        before = ladder.find(at - max(START_SECONDS, CALM_SHARE * rise.span_seconds))
+        if before is None:
+            return True
+        if low - before.low < CALM_PACE * rise.per_second * (at - before.start):
+            return False
+        at, low = before.start, before.low
+    return True

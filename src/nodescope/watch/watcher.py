@@ -17,6 +17,7 @@ from nodescope.base.frame import Event, Outcome
 from nodescope.hold.ring import Ring
 from nodescope.watch.detect import Detector, Learner, build_detectors
 from nodescope.watch.finding_store import FindingStore
+from nodescope.watch.grouping import find_waiting, group_sightings
 from nodescope.watch.learned import LEARNED_KINDS, HourProfile, read_levels, read_profile
 from nodescope.watch.look import Eyes, NodeLook
 from nodescope.watch.sighting import Sighting
@@ -141,9 +142,10 @@ class Watcher:
         self.containers = len(look.containers)
         wait = look.wait.get("cpu", 0.0)
         self._is_busy = not isnan(wait) and wait >= BUSY_WAIT
-        for detector in self.detectors.values():
-            for sighting in detector.look(look):
-                self._note(sighting, look.at)
+        seen = [sighting for detector in self.detectors.values() for sighting in detector.look(look)]
+        told = self.store.current() if find_waiting(seen) else []
+        for sighting in group_sightings(seen, told):
+            self._note(sighting, look.at)
         self._end_old(look.at)
         self.store.apply_silences(look.at)
         self._tell_changes()

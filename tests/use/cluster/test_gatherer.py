@@ -6,7 +6,14 @@ from tests.use.cluster.fake_nodes import END_MS, MINUTE_MS, FakeNode, Later, mak
 from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.minutes.node_minutes import CELLS_MOST, CellRequest
 from nodescope.use.cluster.asked_node import parse_workload
-from nodescope.use.cluster.gatherer import AGAIN_SECONDS, GONE_SECONDS, PAUSE_SECONDS, ROUNDS_MOST
+from nodescope.use.cluster.gatherer import (
+    AGAIN_SECONDS,
+    GONE_SECONDS,
+    LIVE_MS,
+    PAUSE_SECONDS,
+    ROUNDS_MOST,
+    STILL_SECONDS,
+)
 from nodescope.use.cluster.grid import EVENTS_KEPT, MEASURED
 
 LAST_HOUR = CellRequest(END_MS - 60 * MINUTE_MS, END_MS, MINUTE_MS)
@@ -114,6 +121,20 @@ def test_only_what_is_missing_is_asked() -> None:
     ]
     window = cluster.gatherer.states()["a"].cells.windows[MINUTE_MS]
     assert (window.from_ms, window.to_ms) == (longer.from_ms, END_MS)
+
+
+def test_a_node_that_records_nothing_now_is_asked_less_often() -> None:
+    """Somebody who zooms in an archive would ask all its nodes again every ten seconds, for cells that never change."""
+    node = FakeNode({"cpu": 1.0})
+    cluster = make_cluster(a=node)
+    cluster.clock.turn(LIVE_MS / 1000)
+    cluster.gatherer.want_cells(LAST_HOUR)
+    cluster.clock.turn(STILL_SECONDS - 1)
+    cluster.gatherer.want_cells(LAST_HOUR)
+    assert len(node.asked) == 1
+    cluster.clock.turn(1)
+    cluster.gatherer.want_cells(LAST_HOUR)
+    assert len(node.asked) == 2
 
 
 def test_a_window_stays_within_its_bound() -> None:

@@ -1,7 +1,7 @@
 """Workloads over nodes with their spread; two nodes or two ranges beside each other."""
 
 import pytest
-from tests.use.cluster.fake_nodes import END_MS, FakeNode, make_cluster
+from tests.use.cluster.fake_nodes import END_MS, FakeNode, Later, make_cluster
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.time_range import TimeRange
@@ -57,6 +57,17 @@ def test_two_nodes_in_one_range() -> None:
         ("shop/web", 0.5, None),
     ]
     assert found.sentence.startswith("CPU differs most: 25 % and 75 %. Of workloads, shop/api: ")
+
+
+def test_two_nodes_are_compared_without_asking_others_for_their_workloads() -> None:
+    """And what is said of the questions is how many nodes have not answered, never more than there are."""
+    nodes = {name: FakeNode({"cpu": 1.0}) for name in ("a", "b", "c")}
+    cluster = make_cluster(Later(), **nodes)
+    found = compare(cluster.gatherer, ComparedSide("a", HOUR), ComparedSide("b", HOUR), "cpu", "cpu")
+    assert found.asking == 3
+    assert isinstance(cluster.executor, Later)
+    cluster.executor.run()
+    assert [len(one.ranked) for one in nodes.values()] == [1, 1, 0]
 
 
 def test_two_ranges_of_all_nodes() -> None:

@@ -78,7 +78,7 @@ def compare(
         kind = "workloads"
     else:
         rows, more, kind = compare_nodes(states, left, right, unit_measure), 0, "nodes"
-    found = SideComparison(left, right, measures, tuple(rows[:ROWS_SHOWN]), kind, asking + more, "")
+    found = SideComparison(left, right, measures, tuple(rows[:ROWS_SHOWN]), kind, max(asking, more), "")
     return replace(found, sentence=describe(found))
 
 
@@ -151,8 +151,8 @@ def compare_workloads(
 ) -> tuple[list[LevelDifference], int]:
     sides, asking = [], 0
     for side in (left, right):
-        replies, more, _ = gatherer.copy_round(gatherer.rank(metric, side.span))
-        asking += more
+        replies, more, _ = gatherer.copy_round(gatherer.rank(metric, side.span, side.node))
+        asking = max(asking, more)
         chosen = {side.node: replies[side.node]} if side.node in replies else {} if side.node else replies
         sides.append({f"{one.namespace}/{one.name}".lstrip("/"): one for one in join_workloads(chosen)})
     names = sorted({*sides[0], *sides[1]})

@@ -35,6 +35,10 @@ STORES_AT_ONCE = 8
 PAUSE_SECONDS, PAUSE_MOST_SECONDS = 5.0, 60.0
 # The newest cells, which an open page wants again and again, are asked of a node at most so often.
 AGAIN_SECONDS = 10.0
+# Of a node that records nothing now, an archive or one whose agent has stopped, nothing new is expected.
+STILL_SECONDS = 60.0
+# The newest sample of a live node is not older than this.
+LIVE_MS = 600_000
 NODES_MOST = 2000
 # A node that is no longer listed is shown for a day.
 GONE_SECONDS = 86_400.0
@@ -166,13 +170,17 @@ class Gatherer:
         def plan(state: AskedState) -> list[CellsWanted]:
             window = state.cells.window(cells.step_ms)
             pieces = window.plan(cells)
-            is_fresh = self._clock.mono_ns() - state.heard_ns < AGAIN_SECONDS * 1e9
-            if is_fresh and window.to_ms >= cells.to_ms:
+            if self._is_fresh(state) and window.to_ms >= cells.to_ms:
                 # All of it is there, and the newest of it is new: a zoom asks nobody.
                 pieces = [piece for piece in pieces if piece.from_ms < window.from_ms]
             return [CellsWanted(cells.step_ms, piece) for piece in pieces]
 
         return self._ask_all(plan)
+
+    def _is_fresh(self, state: AskedState) -> bool:
+        is_live = self._clock.wall_ns() // 1_000_000 - state.cells.newest_ms < LIVE_MS
+        seconds = AGAIN_SECONDS if is_live else STILL_SECONDS
+        return self._clock.mono_ns() - state.heard_ns < seconds * 1e9
 
     def want_newest(self, step_ms: int, seconds: float) -> int:
         """Asks every node that has said nothing yet for the newest that it has."""
@@ -237,10 +245,11 @@ class Gatherer:
 
     # -- workloads ------------------------------------------------------------------
 
-    def rank(self, metric: str, span: TimeRange) -> NodeRound[list[WorkloadOnNode]]:
-        """What workloads used on each node; nodes that have not answered yet are being asked."""
+    def rank(self, metric: str, span: TimeRange, only: str = "") -> NodeRound[list[WorkloadOnNode]]:
+        """What workloads used on each node, or on one; nodes that have not answered yet are being asked."""
         key = (metric, span.from_ms, span.to_ms)
-        entries = self._directory.entries()
+        every = self._directory.entries()
+        entries = {name: entry for name, entry in every.items() if only in ("", name)}
         with self._lock:
             known = self._rounds.get(key)
             if known is None:

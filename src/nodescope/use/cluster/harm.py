@@ -7,7 +7,7 @@ that of its worst; the sentence tells the two worst. Weights only rank: they
 are shown nowhere. They are a judgement, not a measurement.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,9 @@ import numpy as np
 from nodescope.base.quantity import render_count, render_quantity, render_seconds
 from nodescope.base.text import clean_name, clean_text
 from nodescope.base.time_range import TimeRange, render_time
-from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.events import ContainerEvent
-from nodescope.use.cluster.measure import MEASURES, RESOURCES, Drawn
+from nodescope.use.answers.minutes.node_minutes import CellRequest
+from nodescope.use.cluster.measure import MEASURES, RESOURCES, Drawn, Level
 
 # From here on a node counts as hurt.
 HURT_WEIGHT = 1.0
@@ -30,6 +30,9 @@ WAITED_SHARE, THROTTLED_SHARE, FULL_SHARE = 0.1, 0.25, 0.9
 FULL_TIME_SHARE = 0.1
 RESTARTS_MANY = 3
 WORDS = {"cpu": "CPU", "memory": "memory", "io": "I/O"}
+
+Levels = Mapping[str, Level]
+"""Of one node: by measure, and by single resource that tasks waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,23 @@ def judge_silence(reason: str, newest_ms: int) -> Harm:
     return Harm(SILENT_WEIGHT, f"It does not answer: {clean_text(reason, 200)}.{last}")
 
 
-def judge_node(drawn: Drawn) -> Harm:
+def judge_node(drawn: Drawn, levels: Levels) -> Harm:
     """The worst two reasons of the range; of a calm node how busy it is."""
-    found = sorted(list_harms(drawn), key=lambda one: -one.weight)
+    found = sorted(list_harms(drawn, levels), key=lambda one: -one.weight)
     if not found:
-        return Harm(calm_weight(drawn), describe_calm(drawn))
+        return Harm(calm_weight(levels), describe_calm(drawn, levels))
     named = next((one.container for one in found if one.container), "")
     return Harm(found[0].weight, " ".join(one.sentence for one in found[:2]), named)
 
 
-def list_harms(drawn: Drawn) -> Iterator[Harm]:
+def list_harms(drawn: Drawn, levels: Levels) -> Iterator[Harm]:
     span = drawn.cells.span
     events = drawn.node.events_in(span)
     yield from judge_kills([one for one in events if one.kind == "oom"])
     yield from judge_findings(drawn, span)
-    yield from judge_pressure(drawn)
-    yield from judge_throttling(drawn)
-    yield from judge_fullness(drawn)
+    yield from judge_pressure(drawn.cells, levels)
+    yield from judge_throttling(drawn.cells, levels["throttled"])
+    yield from judge_fullness(drawn, levels)
     yield from judge_restarts([one for one in events if one.kind == "restart"])
 
 
@@ -86,38 +89,38 @@ def judge_findings(drawn: Drawn, span: TimeRange) -> Iterator[Harm]:
         yield Harm(weight, clean_text(one.sentence, 300))
 
 
-def judge_pressure(drawn: Drawn) -> Iterator[Harm]:
+def judge_pressure(cells: CellRequest, levels: Levels) -> Iterator[Harm]:
     for resource in RESOURCES:
-        values = drawn.row(f"pressure_{resource}")
-        mean, most, at_ms = tell_level(drawn, values)
-        if mean >= WAITED_SHARE or most >= 4 * WAITED_SHARE:
-            shares = f"{render_quantity(mean, 'ratio')} of the time, most {render_quantity(most, 'ratio')}"
-            sentence = f"Tasks waited for {WORDS[resource]} {shares} at {render_time(at_ms / 1000)}."
-            yield Harm(HURT_WEIGHT + min(1.0, max(mean, most / 4)), sentence)
+        level = levels[f"pressure_{resource}"]
+        if level.mean >= WAITED_SHARE or level.most >= 4 * WAITED_SHARE:
+            sentence = f"Tasks waited for {WORDS[resource]} {tell_shares(cells, level, 'of the time')}."
+            yield Harm(HURT_WEIGHT + min(1.0, max(level.mean, level.most / 4)), sentence)
 
 
-def judge_throttling(drawn: Drawn) -> Iterator[Harm]:
-    mean, most, at_ms = tell_level(drawn, drawn.row("throttled"))
-    if mean >= THROTTLED_SHARE:
-        shares = f"{render_quantity(mean, 'ratio')} of its periods, most {render_quantity(most, 'ratio')}"
-        sentence = f"A container was throttled in {shares} at {render_time(at_ms / 1000)}."
-        yield Harm(HURT_WEIGHT + mean / 2, sentence)
+def judge_throttling(cells: CellRequest, level: Level) -> Iterator[Harm]:
+    if level.mean >= THROTTLED_SHARE:
+        sentence = f"A container was throttled in {tell_shares(cells, level, 'of its periods')}."
+        yield Harm(HURT_WEIGHT + level.mean / 2, sentence)
 
 
-def judge_fullness(drawn: Drawn) -> Iterator[Harm]:
+def tell_shares(cells: CellRequest, level: Level, whole: str) -> str:
+    mean, most = (render_quantity(one, "ratio") for one in (level.mean, level.most))
+    at_ms = cells.from_ms + level.place * cells.step_ms
+    return f"{mean} {whole}, most {most} at {render_time(at_ms / 1000)}"
+
+
+def judge_fullness(drawn: Drawn, levels: Levels) -> Iterator[Harm]:
     """For a tenth of the range or more: a mean would hide an hour in a day."""
     for name, word in (("memory", "Memory"), ("cpu", "CPU")):
-        if name == "cpu" and not drawn.node.cores:
+        level = levels[name]
+        if level.most < FULL_SHARE or (name == "cpu" and not drawn.node.cores):
             continue
-        values = MEASURES[name].read(drawn)
-        full = int((values[np.isfinite(values)] >= FULL_SHARE).sum())
-        share = full / max(1, int(np.isfinite(values).sum()))
+        full = int((MEASURES[name].read(drawn) >= FULL_SHARE).sum())
+        share = full / level.measured
         if share >= FULL_TIME_SHARE:
-            most = render_quantity(tell_level(drawn, values)[1], "ratio")
             length = render_seconds(full * drawn.cells.step_ms / 1000)
-            sentence = (
-                f"{word} was {render_quantity(FULL_SHARE, 'ratio')} or more in use for {length}, most {most}."
-            )
+            least, most = (render_quantity(one, "ratio") for one in (FULL_SHARE, level.most))
+            sentence = f"{word} was {least} or more in use for {length}, most {most}."
             yield Harm(HURT_WEIGHT + share / 10, sentence)
 
 
@@ -129,30 +132,16 @@ def judge_restarts(restarts: list[ContainerEvent]) -> Iterator[Harm]:
         yield Harm(HURT_WEIGHT + min(len(restarts), 40) / 50, sentence, last.id)
 
 
-def tell_level(drawn: Drawn, values: Floats) -> tuple[float, float, int]:
-    """Mean, most, and when that was; zeros where nothing was measured."""
-    places = np.flatnonzero(np.isfinite(values))
-    if not places.size:
-        return 0.0, 0.0, drawn.cells.from_ms
-    # Seven times for each node and zoom: numpy's nanargmax takes several times as long.
-    measured = values[places]
-    most = int(measured.argmax())
-    at_ms = drawn.cells.from_ms + int(places[most]) * drawn.cells.step_ms
-    return float(measured.mean()), float(measured[most]), at_ms
-
-
-def calm_weight(drawn: Drawn) -> float:
+def calm_weight(levels: Levels) -> float:
     """Among nodes that are well the busier ones come first."""
-    shares = (tell_level(drawn, MEASURES[name].read(drawn))[0] for name in ("cpu", "memory"))
-    return min(0.9, max(shares) * 0.9)
+    return min(0.9, max(levels["cpu"].mean, levels["memory"].mean) * 0.9)
 
 
-def describe_calm(drawn: Drawn) -> str:
+def describe_calm(drawn: Drawn, levels: Levels) -> str:
     parts = []
     for name, word in (("cpu", "CPU"), ("memory", "memory")):
-        values = MEASURES[name].read(drawn)
-        if np.isfinite(values).any() and (name != "cpu" or drawn.node.cores):
-            parts.append(f"{word} {render_quantity(tell_level(drawn, values)[0], 'ratio')}")
+        if levels[name].measured and (name != "cpu" or drawn.node.cores):
+            parts.append(f"{word} {render_quantity(levels[name].mean, 'ratio')}")
     if not np.isfinite(drawn.values).any():
         return "Nothing was measured in this range."
     return f"{', '.join(parts)}; nothing unusual." if parts else "Nothing unusual."

@@ -5,7 +5,7 @@ A measure is a share (0 to 1) or a count. Shares have a fixed scale, so that
 the same colour means the same on every node and in every range.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +37,9 @@ class Drawn:
 
     def count(self, moments_ms: NDArray[np.int64]) -> Floats:
         """How many of these moments are in each cell; NaN where the node was not measured."""
-        counted = np.zeros(self.cells.number)
         places = (moments_ms - self.cells.from_ms) // self.cells.step_ms
-        inside = (places >= 0) & (places < self.cells.number)
-        np.add.at(counted, places[inside], 1.0)
+        inside = places[(places >= 0) & (places < self.cells.number)]
+        counted = np.bincount(inside, minlength=self.cells.number)
         known = np.isfinite(self.values).any(axis=0) | (counted > 0)
         return np.where(known, counted, np.nan)
 
@@ -142,3 +141,36 @@ MEASURES: Mapping[str, Measure] = {
         ),
     )
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One row of cells in three numbers; zeros where nothing was measured."""
+
+    mean: float
+    most: float
+    place: int
+    """The first cell with the most."""
+    measured: int
+    """Cells with a value."""
+
+
+def measure_levels(drawn: Sequence[Drawn]) -> tuple[Floats, list[dict[str, Level]]]:
+    """
+    Of nodes in one range: by node, measure and cell the values; and of each node its levels, those of single resources too.
+
+    A zoom tells a thousand rows: all at once takes a fifth of the time that one after the other does.
+    """
+    waits = [f"pressure_{one}" for one in RESOURCES]
+    rows = [[*(one.read(each) for one in MEASURES.values()), *map(each.row, waits)] for each in drawn]
+    if not rows:
+        return np.zeros((0, 0, 0)), []
+    values = np.array(rows)
+    known = np.isfinite(values)
+    counts = known.sum(axis=2)
+    means = np.where(known, values, 0.0).sum(axis=2) / np.maximum(counts, 1)
+    places = np.where(known, values, -np.inf).argmax(axis=2)
+    mosts = np.where(counts > 0, np.take_along_axis(values, places[:, :, None], 2)[:, :, 0], 0.0)
+    columns = (one.tolist() for one in (means, mosts, places, counts))
+    names = [*MEASURES, *waits]
+    return values, [dict(zip(names, map(Level, *node))) for node in zip(*columns)]

@@ -5,7 +5,7 @@ It is drawn from what the gatherer has now. Nodes that are still being asked
 are in it without cells; who looks again gets more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +18,11 @@ from nodescope.base.time_range import TimeRange, parse_moment
 from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.minutes.node_minutes import CELLS_MOST, STEPS_MS, CellRequest, cover
 from nodescope.use.cluster.asked_node import list_names
-from nodescope.use.cluster.gatherer import AskedState, Gatherer
+from nodescope.use.cluster.gatherer import LIVE_MS, AskedState, Gatherer
 from nodescope.use.cluster.harm import Harm, judge_node, judge_silence
-from nodescope.use.cluster.measure import MEASURES, Drawn, Measure
+from nodescope.use.cluster.measure import MEASURES, Drawn, Level, Measure, measure_levels
 
 DEFAULT_SECONDS = 3 * 3600.0
-# The newest sample of a live cluster is not older than this.
-LIVE_MS = 600_000
 # Columns of a wide screen.
 COLUMNS_MOST = 360
 SPANS_FROM_MS = 5 * 60_000
@@ -172,26 +170,35 @@ def draw_rows(
     largest = max(
         (float(np.nanmax(one[0])) for one in windows.values() if np.isfinite(one[0]).any()), default=0.0
     )
-    rows = []
-    for name, one in states.items():
-        drawn = Drawn(one.cells, cells, windows[name], largest)
-        word, reason = gatherer.describe(one)
-        rows.append(draw_row(name, one, drawn, word, reason, measure, group))
-    return rows
+    drawn = [Drawn(one.cells, cells, windows[name], largest) for name, one in states.items()]
+    values, levels = measure_levels(drawn)
+    place = list(MEASURES).index(measure.id)
+    return [
+        draw_row(name, one, gatherer.describe(one), *parts)
+        for (name, one), *parts in zip(
+            states.items(), drawn, levels, reduce_cells(values[:, place], group) if len(values) else []
+        )
+    ]
 
 
 def draw_row(
-    name: str, state: AskedState, drawn: Drawn, word: str, reason: str, measure: Measure, group: int
+    name: str,
+    state: AskedState,
+    described: tuple[str, str],
+    drawn: Drawn,
+    levels: Mapping[str, Level],
+    shown: Floats,
 ) -> WallRow:
     span = drawn.cells.span
+    word, reason = described
     events = [one.kind for one in state.cells.events_in(span)]
-    levels = {one.id: one.read(drawn) for one in MEASURES.values()}
     if word == "away":
         harm = judge_silence(reason, state.cells.newest_ms)
     elif word == "asking":
         harm = Harm(0.0, "Being asked ...")
     else:
-        harm = judge_node(drawn)
+        harm = judge_node(drawn, levels)
+    known = {key: levels[key] for key in MEASURES if levels[key].measured}
     return WallRow(
         name,
         word,
@@ -199,9 +206,9 @@ def draw_row(
         harm,
         drawn,
         state.answered_ns,
-        {key: mean_of(values) for key, values in levels.items()},
-        {key: most_of(values) for key, values in levels.items()},
-        reduce_cells(levels[measure.id], group),
+        {key: known[key].mean if key in known else None for key in MEASURES},
+        {key: known[key].most if key in known else None for key in MEASURES},
+        shown,
         events.count("restart"),
         events.count("oom"),
         len([one for one in state.cells.findings_in(span) if one.severity in ("kill", "hurt")]),
@@ -209,22 +216,14 @@ def draw_row(
 
 
 def reduce_cells(values: Floats, group: int) -> Floats:
-    """The worst of each group: a minute that hurt survives a week's view."""
+    """The worst of each group, of one node or of many: a minute that hurt survives a week's view."""
     if group == 1:
         return values
-    padded = np.concatenate([values, np.full(-len(values) % group, np.nan)]).reshape(-1, group)
-    found: Floats = np.fmax.reduce(padded, axis=1)
+    *nodes, cells = values.shape
+    padded = np.full((*nodes, cells + -cells % group), np.nan)
+    padded[..., :cells] = values
+    found: Floats = np.fmax.reduce(padded.reshape(*nodes, -1, group), axis=-1)
     return found
-
-
-def mean_of(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
-
-
-def most_of(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.max()) if len(known) else None
 
 
 def describe_wall(wall: Wall) -> str:

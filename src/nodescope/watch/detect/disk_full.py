@@ -2,17 +2,19 @@
 A file system that is full or will be: pods are evicted, and whoever writes fails.
 
 What is mounted read-only is as full as it was made. A file system that was as full before and
-was emptied again, as logs are rotated and images are removed, is no news up to there.
+was emptied again, as logs are rotated and images are removed, is no news up to there. One that has filled since
+the watcher first saw it may be on its way to its first rotation: until it is full nobody is woken.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 
 from nodescope.base.quantity import render_bytes, render_seconds
 from nodescope.watch.ladder import WIDTHS, Ladder
 from nodescope.watch.look import DiskLook, NodeLook
 from nodescope.watch.moving import Held
-from nodescope.watch.rise import SteadyRise, find_rise
+from nodescope.watch.rise import SteadyRise, find_rise, goes_on_since
 from nodescope.watch.sighting import FindingSubject, Sighting
 
 # Of the file system; kubelet evicts at 10 % free by default, and 15 % for images.
@@ -32,6 +34,7 @@ RECORD_SHARE = 0.01
 
 @dataclass(slots=True)
 class DiskPath:
+    first: float
     ladder: Ladder = field(default_factory=Ladder)
     rises: dict[int, SteadyRise] = field(default_factory=dict)
     held: Held = field(default_factory=lambda: Held(FULL_SHARE, OFF_SHARE))
@@ -44,6 +47,10 @@ class DiskPath:
         if self.highest - used > EMPTIED_SHARE * size:
             self.emptied, self.highest = max(self.emptied, self.highest), used
         self.highest = max(self.highest, used)
+
+    def knows_its_course(self, rise: SteadyRise | None) -> bool:
+        """It was emptied before, or level."""
+        return self.emptied > 0 or (rise is not None and not goes_on_since(self.ladder, rise, self.first))
 
 
 @dataclass(slots=True)
@@ -62,10 +69,11 @@ class FullDisks:
 
     def recall(self, known: Mapping[str, float]) -> None:
         for name, emptied in known.items():
-            self._paths[name] = DiskPath(emptied=emptied)
+            self._paths[name] = DiskPath(inf, emptied=emptied)
 
     def _follow(self, one: DiskLook, now: float) -> Sighting | None:
-        path = self._paths.setdefault(one.mountpoint, DiskPath())
+        path = self._paths.setdefault(one.mountpoint, DiskPath(now))
+        path.first = min(path.first, now)
         used = one.size - one.available
         for level in path.ladder.add(now, used):
             rise = find_rise(path.ladder.levels[level], WIDTHS[level], LEAST_SHARE * one.size)
@@ -79,7 +87,9 @@ class FullDisks:
             rise = None
         if since is None and rise is None:
             return None
-        return describe_disk(one, since, rise, now)
+        found = describe_disk(one, since, rise, now)
+        is_urgent = since is not None or path.knows_its_course(rise)
+        return found if is_urgent else replace(found, severity="curious")
 
 
 def choose_rise(path: DiskPath, size: float) -> SteadyRise | None:

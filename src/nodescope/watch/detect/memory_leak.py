@@ -7,6 +7,7 @@ minutes away. Earlier, anything that fills its heap looks the same. A rise that 
 container, or was there before the watcher, is told when it is near the limit, unless the workload was
 killed before: most of those level off. What a container of the workload held before without being
 killed is no news, and of one that goes up and down a new height is news beyond its deepest fall.
+Where the node is short, it is told of those who took what is missing: all others only grow beside them.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from nodescope.base.quantity import render_bytes, render_seconds, render_slope
 from nodescope.base.time_range import render_time
 from nodescope.watch.ladder import WIDTHS, Ladder
 from nodescope.watch.look import ContainerLook, NodeLook, describe_subject
-from nodescope.watch.rise import SteadyRise, find_rise
+from nodescope.watch.rise import SteadyRise, find_rise, goes_on_since
 from nodescope.watch.sighting import Sighting
 
 # Less than this share of the limit, or so many bytes, is no growth.
@@ -36,11 +37,6 @@ SOON_SECONDS = 6 * 3600.0
 # A rise of less than five minutes is told only where the limit is near.
 LEAST_SECONDS = 300.0
 NEAR_SHARE = 0.92
-# A rise that begins so soon after its container has begun with it.
-START_SECONDS = 600.0
-# Before a rise it was level, if in so much of its time it grew by less than half of its pace.
-CALM_SHARE = 0.25
-CALM_PACE = 0.5
 # It was as high before and fell again: a heap that is collected, or a worker that is replaced.
 # From there on it has to rise by this share of the limit, or by as much as it fell.
 RECORD_SHARE = 0.03
@@ -51,6 +47,10 @@ SETTLED_BUCKETS = 5
 SETTLED_SHARE = 0.01
 # Workloads of which it is known how much they hold.
 KNOWN_MOST = 1000
+# Of what it grew so much is gone: a heap was collected, whatever its last bucket says.
+LOST_SHARE = 0.5
+# Of what the node lost since a rise began, the part that is the rise's own.
+TAKEN_SHARE = 0.25
 # A rise that stopped is looked at for so long before it is over.
 QUIET_SECONDS = 600.0
 
@@ -69,21 +69,13 @@ class MemoryPath:
     highest: float = 0.0
 
     def began_with_it(self, rise: SteadyRise) -> bool:
-        """
-        Whether it has risen from its first moment on.
+        return goes_on_since(self.ladder, rise, self.first)
 
-        A rise is seen as far back as its level of the ladder reaches, which is not where it
-        began: what lies before is asked of coarser ones, step by step.
-        """
-        at, low = rise.since, rise.low - rise.grown
-        while at - self.first >= START_SECONDS:
-            before = self.ladder.find(at - max(START_SECONDS, CALM_SHARE * rise.span_seconds))
-            if before is None:
-                return True
-            if low - before.low < CALM_PACE * rise.per_second * (at - before.start):
-                return False
-            at, low = before.start, before.low
-        return True
+    def end_broken(self, held: float) -> None:
+        """Rises that what is held now has left: their last bucket was still one of them."""
+        broken = [level for level, rise in self.rises.items() if held < rise.low - LOST_SHARE * rise.grown]
+        for level in broken:
+            del self.rises[level]
 
     def find_settled(self, least: float) -> float:
         """What it held before the last hour, if it has not gone beyond since; 0 where it has, or is too young."""
@@ -99,10 +91,14 @@ class Leaks:
     """By workload: the most that a container of it held without a rise, and was not killed for."""
     killed: dict[str, float] = field(default_factory=dict)
     """By workload: when it was last killed for memory."""
+    _available: Ladder = field(default_factory=Ladder)
+    """What the node had left."""
     _paths: dict[tuple[str, ...], MemoryPath] = field(default_factory=dict)
 
     def look(self, look: NodeLook) -> list[Sighting]:
         found: dict[str, Sighting] = {}
+        if isfinite(look.available_bytes):
+            self._available.add(look.at, look.available_bytes)
         for one in look.containers:
             sighting = self._follow(one, look) if isfinite(one.held) else None
             # Of ten replicas the one that is killed first stands for all.
@@ -152,13 +148,22 @@ class Leaks:
                 path.rises[level] = rise
         if SETTLED_LEVEL in closed:
             self._survive(path, path.find_settled(SETTLED_SHARE * limit))
+        path.end_broken(one.held)
         rise = choose_rise(path, limit)
+        if rise and limit < own_limit(one) and not self._took(rise, look):
+            limit = own_limit(one)
+            rise = choose_rise(path, limit)
         if rise is None or rise.seconds_to(limit) > SUSPECT_RATIO * rise.span_seconds:
             return None
         if rise.high < self._find_news(path, rise, limit):
             return None
         is_sure = is_leak(one, path, rise, limit, is_known=path.place in self.killed)
         return describe_leak(one, rise, limit, is_sure=is_sure)
+
+    def _took(self, rise: SteadyRise, look: NodeLook) -> bool:
+        """Whether a good part of what the node lost since is its own."""
+        before = self._available.find(rise.since)
+        return before is None or rise.grown >= TAKEN_SHARE * (before.low - look.available_bytes)
 
     def _find_news(self, path: MemoryPath, rise: SteadyRise, limit: float) -> float:
         """The height from which on a rise is news."""
@@ -180,8 +185,11 @@ def least_growth(one: ContainerLook, look: NodeLook) -> float:
 def bound_limit(one: ContainerLook, look: NodeLook) -> float:
     """Its own limit, or what the node has left."""
     left = one.held + look.available_bytes if isfinite(look.available_bytes) else inf
-    own = one.limit if one.limit > 0 else inf
-    return min(own, left)
+    return min(own_limit(one), left)
+
+
+def own_limit(one: ContainerLook) -> float:
+    return one.limit if one.limit > 0 else inf
 
 
 def choose_rise(path: MemoryPath, limit: float) -> SteadyRise | None:

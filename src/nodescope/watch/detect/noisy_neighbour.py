@@ -20,6 +20,8 @@ from nodescope.watch.look import JOBS, RESOURCES, ContainerLook, NodeLook, descr
 from nodescope.watch.sighting import Sighting
 
 FAST_SECONDS, SLOW_SECONDS = 60.0, 1800.0
+# The mean of a minute has crossed its threshold after about a third of one.
+DELAY_SECONDS = FAST_SECONDS / 3
 # Of a victim: its wait now, beside what is usual for it.
 LEAST_WAIT, LEAST_MORE = 0.10, 0.08
 # One that waits so much is enough; otherwise it takes two.
@@ -65,6 +67,16 @@ class Crowding:
 
     since: float | None = None
     last: float = 0.0
+    causes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By workload: since when it takes most, and when it was last seen to."""
+
+    def blame(self, cause: str, now: float) -> float:
+        """Since when this one is the cause: who comes in the last minute of another's crowding has not made it."""
+        first, last = self.causes.get(cause, (now, now))
+        if now - last > FAST_SECONDS:
+            first = now
+        self.causes[cause] = (first, now)
+        return first - DELAY_SECONDS
 
 
 @dataclass(slots=True)
@@ -117,14 +129,15 @@ class Neighbours:
         if not is_crowded(victims):
             if crowding.since is not None and look.at - crowding.last > QUIET_SECONDS:
                 crowding.since = None
+                crowding.causes.clear()
             return None
         crowding.last = look.at
         if crowding.since is None:
-            # The mean of a minute has crossed its threshold after about a third of one.
-            crowding.since = look.at - FAST_SECONDS / 3
+            crowding.since = look.at - DELAY_SECONDS
         if cause is None:
             return None
-        return describe_neighbour(resource, cause, rises, victims, crowding.since, look)
+        since = max(crowding.since, crowding.blame(cause, look.at))
+        return describe_neighbour(resource, cause, rises, victims, since, look)
 
     def _list_waiting(self, place: int, look: NodeLook) -> list[tuple[float, ContainerLook]]:
         """Who waits more than usual, the worst first."""
