@@ -93,3 +93,26 @@ def test_the_runs_of_one_container_are_one_line_with_its_restarts(
     assert line.split()[0] == runs[-1].split()[0]
     assert line.split()[8:10] == runs[0].split()[7:9]
     assert line.split()[-3:] == runs[-1].split()[-3:]
+
+
+def test_a_file_that_was_cut_off_is_said_with_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its description is whole: the table alone would not show that anything is wrong."""
+    folder = DataFolder(tmp_path)
+    write_log(folder, [frame_at(number) for number in range(6)])
+    convert_all(Disk(), folder)
+    ask(folder, is_json=False)
+    whole = capsys.readouterr()
+    assert whole.err == ""
+    (file,) = tmp_path.glob("dt=*/identifier=*/*.parquet")
+    file.write_bytes(file.read_bytes()[:1000])
+    for is_json in (False, True):
+        assert ask(folder, is_json=is_json) == 0
+        told = capsys.readouterr()
+        (line,) = told.err.splitlines()
+        assert line.startswith(f"nodescope: {file.name}: damaged: ")
+        assert line.endswith(
+            "the samples from 2026-03-01 11:59:00 UTC to 2026-03-01 11:59:05 UTC are missing"
+        )
+        assert is_json or told.out == whole.out

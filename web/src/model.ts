@@ -2,7 +2,7 @@
 
 import { Address } from "./address";
 import type { Source } from "./api";
-import { Palette, sharedStore } from "./colour";
+import { Palette } from "./colour";
 import { CardStream } from "./card-stream";
 import { viewOfFinding, type Card } from "./cards";
 import { cardsOf, viewOf } from "./incidents";
@@ -58,7 +58,7 @@ export class Model {
     this.address = new Address(page);
     this.time = new TimeWindow(this.address, this.timers, source.offline);
     this.selection = new Selection(this.address, say);
-    this.panels = new Panels(this.address, this.time, new Palette(sharedStore(page)), say);
+    this.panels = new Panels(this.address, this.time, new Palette(), say);
     this.data = new Data(source, this.address, this.time, this.panels, this.timers, this.changed, page);
     this.live = new Live(source, this.address, this.time, this.panels, () => this.data.refresh());
     this.cards = new CardStream(source, this.address, this.time, this.timers, () => page.document.visibilityState !== "hidden", () => this.changed.send());

@@ -63,3 +63,12 @@ export function parseViews(text: string): SavedView[] {
     return { name: name.trim().slice(0, NAME_LETTERS), view: encode(decode(view).view) };
   });
 }
+
+/** Storage that all tabs share; null where the browser refuses it. */
+export function sharedStore(page: Window): ViewStore | null {
+  try {
+    return page.localStorage;
+  } catch {
+    return null;
+  }
+}

@@ -3,7 +3,7 @@
 import { matters, type FindingRow } from "./findings";
 import { brief, quantity, shorten } from "./format";
 import type { Joined } from "./groups";
-import { bounds, newestAt, newestReadings, oneEach, places, type Reading } from "./series";
+import { bounds, isInside, newestAt, newestReadings, oneEach, places, type Reading } from "./series";
 import { minute, tellTimes, within, zone, type Span } from "./time";
 import type { SeriesJson, TimeseriesJson } from "./types";
 
@@ -59,8 +59,10 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const [first] = rows;
   const end = newestAt(answer, rows);
   if (!first || end === null) return `At the end none of them is there; ${top}`;
-  const sum = rows.reduce((total, row) => total + (row.value ?? 0), 0);
-  const total = ADDS_UP.has(unit) && rows.length > 1 ? `; ${telling.joined === "sum" ? `all ${rows.length}` : `the ${rows.length} drawn`} together ${quantity(sum, unit)}` : "";
+  // What a service inside another one uses is in that one's figure.
+  const adding = rows.filter((row) => !rows.some((other) => isInside(row.series, other.series)));
+  const sum = adding.reduce((total, row) => total + (row.value ?? 0), 0);
+  const total = ADDS_UP.has(unit) && adding.length > 1 ? `; ${telling.joined === "sum" ? `all ${rows.length}` : `the ${rows.length} drawn`} together ${quantity(sum, unit)}` : "";
   return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${tellLevel(answer, first, rows.length)}${total}; ${top}`;
 }
 

@@ -16,6 +16,12 @@ export function isOf(one: { id: string; name: string; lives?: readonly string[] 
   return one.name === word || one.id.startsWith(word) || (one.lives ?? []).some((life) => life.startsWith(word));
 }
 
+/** Whether one is a service of systemd that runs inside the other. */
+export function isInside(inner: { id: string; name: string; node: string }, outer: { id: string; name: string; node: string }): boolean {
+  const areServices = inner.id.startsWith("service:") && outer.id.startsWith("service:");
+  return areServices && inner.node === outer.node && inner.name.startsWith(`${outer.name}/`);
+}
+
 /** The index of the nearest time; -1 when there is none. */
 export function nearest(time: readonly number[], at: number): number {
   if (time.length === 0) return -1;

@@ -44,9 +44,9 @@ function whatOf(model: Model, tile: TileJson, summary: SummaryJson): string {
   const whose = tile.whose ? `, ${shorten(brief(tile.whose), 20)}` : "";
   const { peak } = tile;
   if (!peak || peak.value === null) return `${when}${whose}`;
-  const of = peak.whose ? ` ${shorten(brief(peak.whose), 20)}` : "";
+  const of = peak.whose && peak.whose !== tile.whose ? ` ${shorten(brief(peak.whose), 20)}` : "";
   const what = peak.resource === tile.resource ? "" : ` for ${WAITS[peak.resource]}`;
-  return `${when}${whose}; peak ${quantity(peak.value, tile.unit)}${what}${of}, ${[...new Set([minute(peak.from, utc), minute(peak.to, utc)])].join("-")}`;
+  return `${when}${whose}; peak ${quantity(peak.value, tile.unit).replace(" ", "\u00a0")}${what}${of}, ${[...new Set([minute(peak.from, utc), minute(peak.to, utc)])].join("-")}`;
 }
 
 /** From this share of the time on a whole node that waits is in trouble, whoever is the cause. */

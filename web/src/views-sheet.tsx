@@ -1,11 +1,10 @@
 /** Saved views: save this one, open, delete, write to a file, read from one. */
 
 import { useState } from "preact/hooks";
-import { sharedStore } from "./colour";
 import { save } from "./export";
 import { plain, shorten } from "./format";
 import type { Model } from "./model";
-import { parseViews, readViews, renderViews, withView, writeViews, type SavedView } from "./saved-views";
+import { parseViews, readViews, renderViews, sharedStore, withView, writeViews, type SavedView } from "./saved-views";
 import { encode } from "./view";
 
 export function ViewsSheet({ model }: { model: Model }) {

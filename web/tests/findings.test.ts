@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { collect, effect, limitAt, matters, spanOf } from "../src/findings";
 import { bunch } from "../src/lane";
 import { describe as say, sentence } from "../src/sentence";
-import type { EventJson, FindingJson, StudyJson } from "../src/types";
+import type { EventJson, FindingJson, StudyJson, TimeseriesJson } from "../src/types";
 import { answer } from "./answers";
 
 const BASE: FindingJson = { kind: "changepoint", from: 100, to: 100, at: 100, confidence: 0.98, magnitude: 1, unit: "bytes", before: 2, after: 3, sentence: "It rose.", evidence: {} };
@@ -51,6 +51,18 @@ describe("findings", () => {
     expect(sentence(drawn, [], telling)).toBe("At 00:00 a leads with 2 cores; the 2 drawn together 3 cores; peak 2 cores, a, at 00:00:01 UTC.");
     expect(say(answer({ a: [0, 0], b: [0, 0] }, "ratio"), telling)).toBe("All 2 at 0 % in the whole range.");
     expect(say(answer({ a: [null] }), telling)).toBe("Nothing was measured in this range.");
+  });
+
+  it("what a service inside another one uses is added once", () => {
+    const telling = { shown: (): boolean => true, span: { from: 0, to: 1 }, utc: true, many: false };
+    const services = (columns: Record<string, number[]>): TimeseriesJson => {
+      const drawn = answer(columns, "bytes");
+      return { ...drawn, series: drawn.series.map((series) => ({ ...series, id: `service:${series.name}` })) };
+    };
+    const nested = { "/s/docker": [500, 500], "/s/docker/build": [400, 400] };
+    expect(say(services({ ...nested, "/s/docker-proxy": [100, 100] }), telling)).toContain("the 3 drawn together 600 B");
+    expect(say(services(nested), telling)).not.toContain("together");
+    expect(say(answer({ "/s/a": [500, 500], "/s/a/b": [400, 400] }, "bytes"), telling)).toContain("the 2 drawn together 900 B");
   });
 
   it("a share says of what, and one near its limit says so", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { cardsOf, concerns, keyOf, viewOf } from "../src/incidents";
 import type { IncidentJson, IncidentsJson } from "../src/types";
 import { makeModel, metric } from "./page";
@@ -39,7 +39,6 @@ describe("incidents", () => {
   });
 
   it("an archive opens on the worst, unless somebody chose something", async () => {
-    const settled = (): Promise<void> => new Promise((done) => setTimeout(done, 30));
     const found = incident(1);
     const [opened, chosen] = [makeModel(METRICS), makeModel(METRICS)];
     for (const { source } of [opened, chosen]) source.incidents = () => Promise.resolve(answered(found));
@@ -48,8 +47,9 @@ describe("incidents", () => {
       model.start();
       model.data.setWidth(900);
     }
-    await settled();
-    await settled();
+    await vi.waitFor(() => {
+      for (const { model } of [opened, chosen]) expect(model.data.incidents.value).not.toBeNull();
+    }, 10_000);
     expect(opened.model.view).toMatchObject({ incident: keyOf(found), range: { from: 700, to: 1900 } });
     expect(chosen.model.view).toMatchObject({ incident: "", range: { last: 900 } });
   });

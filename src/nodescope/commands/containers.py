@@ -8,7 +8,7 @@ from dataclasses import replace
 from nodescope.base.errors import RequestRejected
 from nodescope.base.text import clean_text, hint_nearest
 from nodescope.base.time_range import render_moment
-from nodescope.commands.shared.archive import open_view
+from nodescope.commands.shared.archive import open_view, tell_damage
 from nodescope.commands.shared.options import add_paths
 from nodescope.commands.text.terminal import render_table
 from nodescope.keep.label_columns import LABELS
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     view = open_view(options.path)
+    tell_damage(view)
     found = sorted(view.lives(), key=lambda one: (one.namespace, one.pod, one.first_ms))
     short = list_unmeasured(view)
     if options.json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.base.clock import SystemClock
 from nodescope.base.errors import ArchiveRefused, RequestRejected
-from nodescope.base.time_range import TimeRange
+from nodescope.base.time_range import TimeRange, render_moment
 from nodescope.commands.shared.options import read_span
 from nodescope.read.files.given_paths import ACCEPTED
 
@@ -36,6 +36,22 @@ def open_view(paths: Sequence[Path]) -> "View":
     for reason in reasons:
         sys.stderr.write(f"nodescope: not read: {reason}\n")
     return view
+
+
+def tell_damage(view: "View") -> None:
+    """
+    Each file whose rows cannot be read, in a line, and the time that is lost with it.
+
+    For answers that are taken from the files' descriptions: these tell who was there all the same.
+    """
+    from nodescope.read.files.listing import FileEntry
+    from nodescope.read.query.row_reader import read_ahead
+
+    entries = [entry for node in view.nodes for entry in node.catalog.entries]
+    for entry, damage in zip(entries, read_ahead(FileEntry.find_damage, entries), strict=True):
+        if damage:
+            lost = f"{render_moment(entry.from_ms)} to {render_moment(entry.to_ms)}"
+            sys.stderr.write(f"nodescope: {damage}; the samples from {lost} are missing\n")
 
 
 def choose_span(view: "View", options: argparse.Namespace, paths: Sequence[Path]) -> TimeRange:

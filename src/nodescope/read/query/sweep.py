@@ -118,10 +118,10 @@ def read_closed(
         lambda piece: keep_sweep(engine, piece, sought), (piece for pieces in queue for piece in pieces)
     )
     for pieces in queue:
-        found = [(piece, next(coming)) for piece in pieces]
+        read = ((piece, next(coming)) for piece in pieces)
         yield [
             take_span(one, span_of(piece.file, sought.span), names)
-            for piece, one in found
+            for piece, one in read
             if one is not None and len(one.words)
         ]
 
@@ -196,15 +196,22 @@ def thin(rows: Thinned, sought: Sought) -> Thinned:
         return rows
     step = sought.step_of(rows.time_ms)
     is_last = np.r_[(rows.series[1:] != rows.series[:-1]) | (step[1:] != step[:-1]), True]
+    if is_last.all():
+        return rows
     return Thinned(rows.series[is_last], rows.time_ms[is_last], rows.value[is_last])
 
 
-def join(many: Sequence[Thinned], sought: Sought) -> Thinned:
-    """Pieces of one metric, in order of series and time."""
+def join(many: list[Thinned], sought: Sought) -> Thinned:
+    """Pieces of one metric, in order of series and time; the pieces are given up, for a day of them is large."""
     joined = many[0] if len(many) == 1 else Thinned(*map(np.concatenate, zip(*many)))
-    order = np.lexsort((joined.time_ms, joined.series))
-    ordered = Thinned(joined.series[order], joined.time_ms[order], joined.value[order])
-    return thin(ordered, sought)
+    many.clear()
+    series, time_ms, value = joined
+    del joined
+    order = np.lexsort((time_ms, series))
+    series = series[order]
+    time_ms = time_ms[order]
+    value = value[order]
+    return thin(Thinned(series, time_ms, value), sought)
 
 
 # -- other files, and the tail --------------------------------------------------------

@@ -15,6 +15,7 @@ from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.container_table import NO_FILTER, Filter
 from nodescope.use.answers.containers import Life, group_lives
 from nodescope.use.answers.events import read_happenings
+from nodescope.use.answers.outer import keep_outer
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.ranked.ranking import shorten
 from nodescope.use.answers.ranked.span_use import UNKNOWN_SIZE, NodeSize
@@ -242,7 +243,7 @@ def read_cpu(looked: Looked, node: ServedNode) -> Curve:
     if cores and lines:
         return Curve(np.clip(add_lines(lines), 0, cores), float(cores))
     lines = looked.read(node, "cpu", len(node.listed))
-    return Curve(add_lines([line for line in lines if scope_of(line.subject) == "container"] or lines))
+    return Curve(add_lines(choose_adding(lines)))
 
 
 def read_memory(looked: Looked, node: ServedNode) -> Curve:
@@ -251,7 +252,13 @@ def read_memory(looked: Looked, node: ServedNode) -> Curve:
         used, total = (add_lines(looked.read(node, name, 2, "node")) for name in names)
         if np.isfinite(used).any() and np.isfinite(total).any():
             return Curve(used, float(np.nanmax(total)))
-    return Curve(add_lines(looked.read(node, "memory", len(node.listed))))
+    return Curve(add_lines(choose_adding(looked.read(node, "memory", len(node.listed)))))
+
+
+def choose_adding(lines: Sequence[QueryLine]) -> list[QueryLine]:
+    """Those that may be added up: containers, or services that are not inside one another."""
+    containers = [line for line in lines if scope_of(line.subject) == "container"]
+    return containers or keep_outer(lines, lambda line: line.subject)
 
 
 def count_cores(node: ServedNode) -> int | None:

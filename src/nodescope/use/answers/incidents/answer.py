@@ -91,10 +91,18 @@ def explain_node(
     add_gpu_use(table, view, node, reach)
     table.cores, table.memory_bytes = count_cores(node), read_memory_total(view, node)
     kills = list_kills(view, node, reach, rows)
+    remarks = (
+        *list_cut(node, asked, span),
+        *list_short(step_ms),
+        *list_pauses(table, node),
+        *list_unseen(table, node),
+    )
     if step_ms < MINUTE_MS:
         incidents, background = find_incidents(table, kills, read_history(view, node, table), focus, most)
     else:
         glimpsed, background = glimpse(table, kills, focus, check, most)
+        # A closer look has a table of its own, and this one is large.
+        table.signals.clear()
         incidents = confirm(glimpsed, lambda part: look_closer(view, node, part, ids, check), most)
     incidents = [add_notes(node, add_limit(view, node, table, one)) for one in incidents]
     return IncidentList(
@@ -107,12 +115,7 @@ def explain_node(
         sum(1 for life in lives if life.is_within(span) and life.scope == "container"),
         "" if focus is None else rows[focus].name,
         tuple(background),
-        (
-            *list_cut(node, asked, span),
-            *list_short(step_ms),
-            *list_pauses(table, node),
-            *list_unseen(table, node),
-        ),
+        remarks,
     )
 
 

@@ -6,7 +6,7 @@ node was recorded (`taken`). What it lacks is that of its worst container. NaN i
 nothing measured.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +26,8 @@ MEMORY = ("memory.MemAvailable", "memory.MemTotal")
 IO_WAIT, RUN_QUEUE = "cpu.iowait", "schedstat.waiting"
 # A counter that was not read for longer, or for two steps where these are longer, has no rate between.
 GAP_SECONDS = 60.0
+# So many are put into the table at once: some MiB, whatever the node and the span.
+BLOCK_SAMPLES = 65_536
 
 
 @dataclass(slots=True)
@@ -172,6 +174,8 @@ def fill_table(table: NodeTable, view: View, node: ServedNode, sought: Sought, s
                 curves[signal.name, name] = make_curves(
                     table, signal, samples, rows, size, node.metrics[name].scale
                 )
+        # Not beside those of the next metric.
+        del samples
     for signal in scope.signals:
         keys = ((signal.name, name) for name in scope.inputs[signal.name])
         mine = [curves.pop(key) for key in keys if key in curves]
@@ -185,21 +189,29 @@ def fill_table(table: NodeTable, view: View, node: ServedNode, sought: Sought, s
 def make_curves(
     table: NodeTable, signal: Signal, samples: Thinned, rows: Integers, size: tuple[int, int], scale: float
 ) -> Floats:
-    """One input of a signal, workload by workload."""
-    series, time_ms, value = samples if signal.form == "value" else derive_rates(samples, table.step_seconds)
-    row = rows[series]
-    step = np.minimum((time_ms - table.start_ms) // table.step_ms, size[1] - 1)
-    there = (row >= 0) & np.isfinite(value)
-    place = row[there] * size[1] + step[there]
-    total = size[0] * size[1]
-    count = np.bincount(place, minlength=total)
-    if signal.join == "sum" or signal.form == "part":
-        found = np.bincount(place, value[there] * scale, total)
-    else:
-        found = np.full(total, -np.inf)
-        np.maximum.at(found, place, value[there] * scale)
-    curves: Floats = np.where(count > 0, found, np.nan).reshape(size)
+    """One input of a signal, workload by workload; block by block, for of a day each array of all samples is large."""
+    is_sum = signal.join == "sum" or signal.form == "part"
+    put = np.add.at if is_sum else np.maximum.at
+    found = np.full(size[0] * size[1], 0.0 if is_sum else -np.inf)
+    is_measured = np.zeros(len(found), bool)
+    for block in cut_blocks(samples, is_rate=signal.form != "value"):
+        series, time_ms, value = block if signal.form == "value" else derive_rates(block, table.step_seconds)
+        row = rows[series]
+        step = np.minimum((time_ms - table.start_ms) // table.step_ms, size[1] - 1)
+        there = (row >= 0) & np.isfinite(value)
+        place = row[there] * size[1] + step[there]
+        put(found, place, value[there] * scale)
+        is_measured[place] = True
+    found[~is_measured] = np.nan
+    curves: Floats = found.reshape(size)
     return spread_back(curves, round(signal.pace_seconds * 1000 / table.step_ms))
+
+
+def cut_blocks(samples: Thinned, *, is_rate: bool) -> Iterator[Thinned]:
+    """Of a rate each begins with the last sample of the one before."""
+    for first in range(0, len(samples.time_ms), BLOCK_SAMPLES):
+        rows = slice(max(0, first - is_rate), first + BLOCK_SAMPLES)
+        yield Thinned(samples.series[rows], samples.time_ms[rows], samples.value[rows])
 
 
 def spread_back(curves: Floats, steps: int) -> Floats:

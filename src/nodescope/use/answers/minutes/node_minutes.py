@@ -19,7 +19,7 @@ from nodescope.read.query.engine import QueryLine
 from nodescope.read.series_name import scope_of
 from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.events import ContainerEvent, list_events
-from nodescope.use.answers.overview import count_cores
+from nodescope.use.answers.overview import choose_adding, count_cores
 from nodescope.use.answers.snapshots import ServedNode, View
 
 # The widths that cells may have; each is read from rollups of a minute.
@@ -130,7 +130,7 @@ def read_node(view: View, node: ServedNode, cells: CellRequest) -> NodeMinutes:
         float(cores) if (cores := count_cores(node)) else None,
         float(np.nanmax(total)) if np.isfinite(total).any() else None,
         read_cpu(read, cores),
-        used if np.isfinite(used).any() else sum_lines(read.of_containers("memory"), cells),
+        used if np.isfinite(used).any() else sum_lines(choose_adding(read.lines("memory")), cells),
         read_pressure(read, "cpu"),
         read_pressure(read, "memory"),
         read_pressure(read, "io"),
@@ -177,7 +177,7 @@ def read_cpu(read: CellReader, cores: int | None) -> Floats:
     whole = sum_lines(read.lines("cpu", "node"), read.cells) if cores else np.full(read.cells.number, np.nan)
     if cores and np.isfinite(whole).any():
         return np.clip(whole, 0, cores)
-    return sum_lines(read.of_containers("cpu"), read.cells)
+    return sum_lines(choose_adding(read.lines("cpu")), read.cells)
 
 
 def read_pressure(read: CellReader, resource: str) -> Floats:

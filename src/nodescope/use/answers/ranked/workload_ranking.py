@@ -11,6 +11,7 @@ from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.levels import Levels, derive_level
 from nodescope.use.answers.metrics import resolve
+from nodescope.use.answers.outer import keep_outer
 from nodescope.use.answers.overview import know_size
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up, render_kind, render_use
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
@@ -69,8 +70,16 @@ def add_ranked(rows: Sequence[RankedWorkload]) -> tuple[float | None, float | No
     if not rows or is_share(rows[0].unit):
         return None, None
     nodes = {row.node for row in rows if row.share is not None}
-    share = sum(row.share for row in rows if row.share is not None) / len(nodes) if nodes else None
-    return sum(row.use.over_span for row in rows), share
+    adding = [row for node in {row.node for row in rows} for row in choose_adding(rows, node)]
+    share = sum(row.share for row in adding if row.share is not None) / len(nodes) if nodes else None
+    return sum(row.use.over_span for row in adding), share
+
+
+def choose_adding(rows: Sequence[RankedWorkload], node: str) -> list[RankedWorkload]:
+    """Without the services of a node that are inside others: these have their use in theirs."""
+    mine = [(life, row) for row in rows if row.node == node for life in row.group.lives]
+    outer = keep_outer(mine, lambda one: one[0].subject)
+    return list({id(row): row for _, row in outer}.values())
 
 
 def rank_node(

@@ -11,6 +11,7 @@ from nodescope.use.answers.container_table import NO_FILTER, Filter
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.incidents.signal import Signal
 from nodescope.use.answers.incidents.table import Floats, Integers
+from nodescope.use.answers.outer import keep_outer
 from nodescope.use.answers.over_lives.search import filter_lives
 from nodescope.use.answers.snapshots import View
 from nodescope.use.answers.swept.sheet import choose_signal, choose_step, cover_steps, sweep_lives
@@ -71,7 +72,8 @@ def sum_groups(
         check()
         if node.to_ms is None:
             continue
-        sheet = sweep_lives(view, node, reach, step_ms, lives, [signal])
+        adding = keep_outer([life for life in lives if life.node == node.name], lambda life: life.subject)
+        sheet = sweep_lives(view, node, reach, step_ms, adding, [signal])
         for key, rows in group_lives_by(sheet.lives, kind).items():
             members.setdefault(key, []).extend(sheet.lives[row] for row in rows)
             if signal.name in sheet.curves:
