@@ -15,8 +15,8 @@ from nodescope.use.answers.axis import Floats
 from nodescope.use.answers.container_table import NO_FILTER, Filter
 from nodescope.use.answers.containers import Life, group_lives
 from nodescope.use.answers.events import read_happenings
-from nodescope.use.answers.outer import keep_outer
 from nodescope.use.answers.over_lives.search import filter_lives
+from nodescope.use.answers.ranked.outer import keep_outer
 from nodescope.use.answers.ranked.ranking import shorten
 from nodescope.use.answers.ranked.span_use import UNKNOWN_SIZE, NodeSize
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View

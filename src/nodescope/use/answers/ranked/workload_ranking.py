@@ -11,8 +11,8 @@ from nodescope.base.time_range import TimeRange
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.levels import Levels, derive_level
 from nodescope.use.answers.metrics import resolve
-from nodescope.use.answers.outer import keep_outer
 from nodescope.use.answers.overview import know_size
+from nodescope.use.answers.ranked.outer import keep_outer
 from nodescope.use.answers.ranked.span_use import SpanUse, add_up, render_kind, render_use
 from nodescope.use.answers.snapshots import NodeFolders, ServedNode, View
 from nodescope.use.answers.timeseries import FIGURES_MOST, TimeseriesRequest, read_timeseries

@@ -11,8 +11,8 @@ from nodescope.use.answers.container_table import NO_FILTER, Filter
 from nodescope.use.answers.containers import Life
 from nodescope.use.answers.incidents.signal import Signal
 from nodescope.use.answers.incidents.table import Floats, Integers
-from nodescope.use.answers.outer import keep_outer
 from nodescope.use.answers.over_lives.search import filter_lives
+from nodescope.use.answers.ranked.outer import keep_outer
 from nodescope.use.answers.snapshots import View
 from nodescope.use.answers.swept.sheet import choose_signal, choose_step, cover_steps, sweep_lives
 
