@@ -85,7 +85,7 @@ def open_wall(view: Watched, hash_: str = "range=1h") -> Page:
     view.page.wait_for_function(
         "most => document.querySelectorAll('.wnode.hurt, .wnode.calm').length >= most",
         arg=NODES - 2,
-        timeout=90_000,
+        timeout=180_000,
     )
     return view.page
 
