@@ -239,8 +239,7 @@ def take_intervals(way: Way, before: Moment | None, inside: Sequence[Moment]) ->
     if not inside:
         return "has no sample in the window"
     table = inside[-1].block.table
-    weights = [*way.top, *(way.bottom if isinstance(way.bottom, tuple) else ())]
-    absent = [name for name, _ in weights if name not in table.columns]
+    absent = [name for name in _list_inputs(way) if name not in table.columns]
     if absent:
         return f"does not offer {absent[0]}"
     if table.metrics[table.columns[way.top[0][0]]].kind == "counter":
@@ -284,9 +283,12 @@ def _weigh_runs(way: Way, runs: Sequence[Values], given: Column | None) -> tuple
 
 
 def _list_columns(way: Way, table: Table) -> list[int]:
-    """Of the top, then of the bottom."""
-    weights = [*way.top, *(way.bottom if isinstance(way.bottom, tuple) else ())]
-    return [table.columns[name] for name, _ in weights]
+    return [table.columns[name] for name in _list_inputs(way)]
+
+
+def _list_inputs(way: Way) -> list[str]:
+    """Names of the columns of the top, then of the bottom."""
+    return [name for name, _ in (*way.top, *(way.bottom if isinstance(way.bottom, tuple) else ()))]
 
 
 def _stack_runs(
