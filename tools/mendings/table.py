@@ -68,6 +68,14 @@ MENDINGS = (
         (f"{RENDERED}::test_the_kubelet_s_variables_of_our_own_services_stop_nobody",),
     ),
     Mending(
+        1,
+        "a Service called exporter is no port to listen at",
+        "src/nodescope/base/settings_load.py",
+        'if port and not ("://" in port and is_service_link("EXPORTER_PORT", environment)):',
+        "if port:",
+        ("tests/base/test_settings_load.py::test_a_service_called_exporter_is_no_port_to_listen_at",),
+    ),
+    Mending(
         2,
         "a list of pods is taken page by page",
         "src/nodescope/kube/watch.py",
@@ -159,6 +167,22 @@ MENDINGS = (
         (f"{HOSTILE}::test_load_times_are_medians_and_learned_from_believed_nodes_only",),
     ),
     Mending(
+        7,
+        "what one node says of its memory says nothing of the others'",
+        f"{SCHEDULER}/profile/placement.py",
+        "if len(peaks) < min(WITNESSES, believed):",
+        "if False:",
+        (f"{HOSTILE}::test_what_one_node_says_of_its_memory_moves_nobody_else",),
+    ),
+    Mending(
+        7,
+        "a peak of memory bandwidth is one that a machine can have",
+        f"{SCHEDULER}/profile/placement.py",
+        "return peak if PEAK_BOUNDS[0] <= peak <= PEAK_BOUNDS[1] else None",
+        "return peak or None",
+        (f"{HOSTILE}::test_what_one_node_says_of_its_memory_moves_nobody_else",),
+    ),
+    Mending(
         8,
         "only pods that the watch shows count",
         f"{SCHEDULER}/placed_pods.py",
@@ -230,6 +254,16 @@ MENDINGS = (
         "return list(found)[:PEERS]",
         "return []",
         ("tests/integration/test_extender_replicas.py::test_any_replica_explains_what_one_decided",),
+    ),
+    Mending(
+        11,
+        "nobody waits for those who wait for other replicas",
+        f"{SCHEDULER}/server.py",
+        "turns = self._peer_turns if asks_peers else self._turns",
+        "turns = self._turns",
+        (
+            "tests/use/scheduler/test_scheduler_server.py::test_who_waits_for_other_replicas_keeps_neither_kube_scheduler_nor_them_waiting",
+        ),
     ),
     Mending(
         11,

@@ -13,6 +13,7 @@ from tests.use.scheduler.world import ENABLED, World, bind, loaded, used
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.state import KEY
 from nodescope.use.scheduler.cost import judge_cost
+from nodescope.use.scheduler.placed_pods import ENTRIES
 from nodescope.use.scheduler.pod_request import PodRequest
 from nodescope.use.scheduler.standing import (
     EXPLAINED,
@@ -175,6 +176,16 @@ def test_nodes_sent_to_are_told_by_when() -> None:
         ["n1"],
         [],
     ]
+
+
+def test_of_nodes_that_come_and_go_those_that_got_a_pod_last_are_remembered() -> None:
+    world = World()
+    for number in (*range(ENTRIES), 0, ENTRIES, ENTRIES + 1):
+        bind(world, f"p{number}-{world.placed.sends}", f"n{number}", "x")
+    assert len(world.placed.sent_to("x")) == len(world.placed.sent_since(0)) == ENTRIES
+    assert world.placed.sent("n0")
+    assert not world.placed.sent("n2")
+    assert world.placed.sent("n3")
 
 
 def test_a_rare_pod_finds_costs_that_were_renewed_before_it_came() -> None:

@@ -325,6 +325,10 @@ class PlacedPods:
             self._sent_order.pop(node, None)
             self._sent_order[node] = self.sends + 1
             self.sends += 1
+            if len(self._sent_order) > ENTRIES:
+                # Nodes come and go: the one that got a pod longest ago is forgotten.
+                del self._sent[(oldest := next(iter(self._sent_order)))]
+                del self._sent_order[oldest]
 
     def _age_ns(self, status: Mapping[str, Any]) -> int:
         """How long ago the pod was bound, by the API server's clock; 0 when it does not say."""
