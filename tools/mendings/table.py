@@ -387,7 +387,7 @@ MENDINGS = (
         "  kubernetes.annotate   get, patch nodes{{ if .Values.kubernetes.admissionPolicy }}"
         '{{ if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}',
         "  kubernetes.annotate   get, patch nodes{{ if .Values.kubernetes.admissionPolicy }}{{ if true }}",
-        (f"{RENDERED}::test_the_notes_promise_the_policy_only_where_there_is_one",),
+        ("tests/chart/test_checks.py::test_the_notes_promise_the_policy_only_where_there_is_one",),
     ),
     Mending(
         16,
