@@ -116,6 +116,14 @@ MENDINGS = (
         ),
     ),
     Mending(
+        4,
+        "where all its calls would be refused, helm refuses",
+        f"{CHART}/checks.yaml",
+        'if and (eq $tls.from "off") (or',
+        'if and (eq $tls.from "no such") (or',
+        ("tests/chart/test_checks.py::test_a_scheduler_that_would_be_refused_is_refused_by_helm",),
+    ),
+    Mending(
         5,
         "a quota for the agents' priority class",
         f"{CHART}/quota.yaml",
@@ -312,6 +320,14 @@ MENDINGS = (
         "is_usual and len(call.names) > LEAST_NODES",
         "is_usual and False",
         (f"{STANDING}::test_a_pod_is_answered_and_explained_in_a_large_cluster",),
+    ),
+    Mending(
+        13,
+        "what changed since the pod before is judged again, and nothing else",
+        f"{SCHEDULER}/standing.py",
+        "elif touches != found.touches:",
+        "elif False:",
+        (f"{STANDING}::test_costs_that_were_kept_up_to_date_are_those_that_are_judged_anew",),
     ),
     Mending(
         13,

@@ -40,7 +40,8 @@ BALANCE_SHARE = 0.05
 LEAST_CORES = 0.5
 # GB/s that the memory of a machine can move: what is outside was not measured.
 PEAK_BOUNDS = (1.0, 100_000.0)
-# Nodes that have measured the bus before the others are judged by it, unless all have: a median of fewer is one node's word.
+# Nodes that have measured the bus before the others are judged by it, unless all have: a
+# median of fewer is one node's word.
 WITNESSES = 3
 BUS, CPU = "mem_bw_util", "cpu_util"
 
