@@ -121,7 +121,7 @@ class ExtenderApp:
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
         told = await asyncio.to_thread(peers.explain, pod, authorization)
         newest = max(told, key=lambda one: float(one["at"]), default=None)
-        if newest is None or (own.status_code == 200 and json.loads(own.body)["at"] >= newest["at"]):
+        if newest is None or (own.status_code == 200 and json.loads(bytes(own.body))["at"] >= newest["at"]):
             return own
         return make_json(newest)
 
