@@ -149,6 +149,15 @@ def test_variables_that_the_kubelet_makes_of_a_service_are_no_settings() -> None
     assert load_settings({}, LINKS, {}).settings == Settings()
 
 
+def test_a_service_called_exporter_is_no_port_to_listen_at() -> None:
+    """Anybody's Service in our namespace: every program of ours ended with an error."""
+    links = {"EXPORTER_SERVICE_HOST": "10.0.0.8", "EXPORTER_PORT": "tcp://10.0.0.8:9400"}
+    assert load_settings({}, links, {}).settings == Settings()
+    assert "127.0.0.1:9400" in load_settings({}, {**links, "EXPORTER_PORT": "9400"}, {}).settings.listen
+    with pytest.raises(SettingsRejected, match="EXPORTER_PORT"):
+        load_settings({}, {"EXPORTER_PORT": links["EXPORTER_PORT"]}, {})
+
+
 def test_a_misspelt_setting_is_no_variable_of_a_service() -> None:
     """Of a Service its address would be there, too."""
     for name in ("NODESCOPE_EXTENDER_PORT", "NODESCOPE_RETENTION_PORT"):

@@ -49,9 +49,16 @@ FEATURES = (
 )
 
 
+# Together they would be a scheduler whose calls are all refused, and helm says so.
+REFUSED = tuple(
+    {"extender.enabled=true", "extender.tls.from=off", guard}
+    for guard in ("security.tokenSecret=nodescope-token", "security.tlsSecret=nodescope-tls")
+)
+
+
 def cover_pairs() -> list[tuple[str, ...]]:
     """
-    forall features a, b and values on, off: some row has them so.
+    forall features a, b and values on, off: some row has them so. None has what is refused.
 
     Greedy: a row takes the value that covers most of what is left.
     """
@@ -67,7 +74,9 @@ def cover_pairs() -> list[tuple[str, ...]]:
         row.update(dict(begun))
         for feature in FEATURES:
             if feature not in row:
-                row[feature] = max((True, False), key=lambda value: count_new(left, row, feature, value))
+                on = {one for one, is_on in row.items() if is_on} | {feature}
+                values = (False,) if any(together <= on for together in REFUSED) else (True, False)
+                row[feature] = max(values, key=lambda value: count_new(left, row, feature, value))
         left -= set(list_pairs(row))
         rows.append(tuple(feature for feature in FEATURES if row[feature]))
     return rows

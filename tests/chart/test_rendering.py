@@ -3,7 +3,6 @@
 import filecmp
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -113,7 +112,6 @@ def test_the_policy_names_the_release_s_own_account(value: str) -> None:
         ("alertmanager.urls={alertmanager:9093}", "/alertmanager/urls"),
         ("data.hostPath=relative", "hostPath"),
         ("extender.tls.from=nobody", "from"),
-        ("scheduler.schedulerName=default-scheduler", "schedulerName"),
         ("clusterViewer.deadline=soon", "/clusterViewer/deadline"),
     ],
 )
@@ -398,41 +396,19 @@ def test_a_class_of_the_system_gets_its_quota(values: tuple[str, ...], quotas: i
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [("1.35.0", "(narrowed by a Validating"), ("1.29.0", "of any node: no Validating")]
-)
-def test_the_notes_promise_the_policy_only_where_there_is_one(
-    tmp_path: Path, version: str, said: str
-) -> None:
-    """helm template leaves NOTES out, so that they are rendered as an object of a copy."""
-    shutil.copytree(CHART, tmp_path / "chart")
-    notes = (CHART / "templates/NOTES.txt").read_text()
-    told = "told: |\n" + "".join(f"  {line}\n" for line in notes.splitlines())
-    (tmp_path / "chart/templates/told.yaml").write_text(told)
-    words = (
-        "--kube-version",
-        version,
-        "--set",
-        "kubernetes.annotate={fpga}",
-        "--show-only",
-        "templates/told.yaml",
-    )
-    done = run_helm("template", "nodescope", str(tmp_path / "chart"), *words)
-    assert said in done.stdout, done.stderr
-    assert "describe daemonset/nodescope" in done.stdout
-
-
-@pytest.mark.parametrize(
     ("source", "secrets", "certificates"),
     [("helm", 2, 0), ("certManager", 0, 3), ("secret", 0, 0), ("off", 0, 0)],
 )
 def test_certificates_come_from_where_the_values_say(source: str, secrets: int, certificates: int) -> None:
-    things = render("extender.enabled=true", f"extender.tls.from={source}")
+    own = ("extender.tls.serverSecret=one", "extender.tls.clientSecret=other") if source == "secret" else ()
+    values = ("extender.enabled=true", f"extender.tls.from={source}", *own)
+    things = render(*values)
     assert len(of_kind(things, "Secret")) == secrets
     assert len(of_kind(things, "Certificate")) == certificates
     (config,) = of_kind(things, "ConfigMap")
     (extender,) = yaml.safe_load(config["data"]["config.yaml"])["extenders"]
     assert extender["urlPrefix"].startswith("http://" if source == "off" else "https://")
-    specs = pod_specs("extender.enabled=true", f"extender.tls.from={source}")
+    specs = pod_specs(*values)
     arguments = specs["nodescope-extender"]["containers"][0]["args"]
     assert ("--verbs-tls=/etc/nodescope/verbs" in arguments) == (source != "off")
 
@@ -454,13 +430,6 @@ def test_the_api_server_knows_who_signed_the_adapter_s_certificate(
         assert injected == (source == "certManager")
         assert bool(service["spec"].get("caBundle")) != injected
         assert not service["spec"].get("insecureSkipTLSVerify")
-
-
-def test_a_certificate_of_one_s_own_needs_its_authority() -> None:
-    values = "adapter.enabled=true,adapter.tls.from=secret"
-    done = run_helm("template", "x", str(CHART), "--kube-version", "1.35.0", "--set", values)
-    assert done.returncode
-    assert "adapter.tls.caBundle" in done.stderr
 
 
 def test_external_metrics_are_left_to_others_unless_asked_for() -> None:

@@ -68,6 +68,14 @@ MENDINGS = (
         (f"{RENDERED}::test_the_kubelet_s_variables_of_our_own_services_stop_nobody",),
     ),
     Mending(
+        1,
+        "a Service called exporter is no port to listen at",
+        "src/nodescope/base/settings_load.py",
+        'if port and not ("://" in port and is_service_link("EXPORTER_PORT", environment)):',
+        "if port:",
+        ("tests/base/test_settings_load.py::test_a_service_called_exporter_is_no_port_to_listen_at",),
+    ),
+    Mending(
         2,
         "a list of pods is taken page by page",
         "src/nodescope/kube/watch.py",
@@ -106,6 +114,14 @@ MENDINGS = (
             f"{INSTALLED}::test_the_chart_s_scheduler_places_by_the_extender_s_scores",
             f"{INSTALLED}::test_only_the_scheduler_s_certificate_is_let_in",
         ),
+    ),
+    Mending(
+        4,
+        "where all its calls would be refused, helm refuses",
+        f"{CHART}/checks.yaml",
+        'if and (eq $tls.from "off") (or',
+        'if and (eq $tls.from "no such") (or',
+        ("tests/chart/test_checks.py::test_a_scheduler_that_would_be_refused_is_refused_by_helm",),
     ),
     Mending(
         5,
@@ -157,6 +173,22 @@ MENDINGS = (
         "if judge_age((now_ms - node.fpga.at_ms) / 1000)[0]:",
         "if True:",
         (f"{HOSTILE}::test_load_times_are_medians_and_learned_from_believed_nodes_only",),
+    ),
+    Mending(
+        7,
+        "what one node says of its memory says nothing of the others'",
+        f"{SCHEDULER}/profile/placement.py",
+        "if len(peaks) < min(WITNESSES, believed):",
+        "if False:",
+        (f"{HOSTILE}::test_what_one_node_says_of_its_memory_moves_nobody_else",),
+    ),
+    Mending(
+        7,
+        "a peak of memory bandwidth is one that a machine can have",
+        f"{SCHEDULER}/profile/placement.py",
+        "return peak if PEAK_BOUNDS[0] <= peak <= PEAK_BOUNDS[1] else None",
+        "return peak or None",
+        (f"{HOSTILE}::test_what_one_node_says_of_its_memory_moves_nobody_else",),
     ),
     Mending(
         8,
@@ -233,6 +265,16 @@ MENDINGS = (
     ),
     Mending(
         11,
+        "nobody waits for those who wait for other replicas",
+        f"{SCHEDULER}/server.py",
+        "turns = self._peer_turns if asks_peers else self._turns",
+        "turns = self._turns",
+        (
+            "tests/use/scheduler/test_scheduler_server.py::test_who_waits_for_other_replicas_keeps_neither_kube_scheduler_nor_them_waiting",
+        ),
+    ),
+    Mending(
+        11,
         "a thousand decisions are kept",
         f"{SCHEDULER}/explain.py",
         "DECISIONS = 1000",
@@ -278,6 +320,14 @@ MENDINGS = (
         "is_usual and len(call.names) > LEAST_NODES",
         "is_usual and False",
         (f"{STANDING}::test_a_pod_is_answered_and_explained_in_a_large_cluster",),
+    ),
+    Mending(
+        13,
+        "what changed since the pod before is judged again, and nothing else",
+        f"{SCHEDULER}/standing.py",
+        "elif touches != found.touches:",
+        "elif False:",
+        (f"{STANDING}::test_costs_that_were_kept_up_to_date_are_those_that_are_judged_anew",),
     ),
     Mending(
         13,
@@ -353,7 +403,7 @@ MENDINGS = (
         "  kubernetes.annotate   get, patch nodes{{ if .Values.kubernetes.admissionPolicy }}"
         '{{ if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}',
         "  kubernetes.annotate   get, patch nodes{{ if .Values.kubernetes.admissionPolicy }}{{ if true }}",
-        (f"{RENDERED}::test_the_notes_promise_the_policy_only_where_there_is_one",),
+        ("tests/chart/test_checks.py::test_the_notes_promise_the_policy_only_where_there_is_one",),
     ),
     Mending(
         16,

@@ -228,10 +228,11 @@ def load_settings(
             lay(_known(name.lower(), variable, "environment"), value, variable)
     for key, value in flags.items():
         lay(_known(key, key, "command line"), value, "command line")
-    if environment.get("EXPORTER_PORT"):
+    port = environment.get("EXPORTER_PORT", "")
+    # A Service that is called exporter has an address there.
+    if port and not ("://" in port and is_service_link("EXPORTER_PORT", environment)):
         # One more listener, as the GPU exporter's own variable asks; on the
         # address of the first listener, so that loopback stays loopback.
-        port = environment["EXPORTER_PORT"]
         if not port.isdigit() or not 0 < int(port) <= 65535:
             raise SettingsRejected(
                 f"EXPORTER_PORT = {port!r} is not accepted; accepted: a port from 1 to 65535"

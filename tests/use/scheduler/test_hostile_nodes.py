@@ -13,6 +13,7 @@ from nodescope.fpga.node_load import WINDOW_KEY
 from nodescope.fpga.state import KEY
 from nodescope.use.scheduler.load_times import BITSTREAMS, LEAST_LOAD_MS
 from nodescope.use.scheduler.placed_pods import UNSEEN
+from nodescope.use.scheduler.pod_request import BALANCE
 from nodescope.use.scheduler.rating import BEST
 from nodescope.use.scheduler.wire import ExtenderCall, parse_call
 
@@ -91,6 +92,28 @@ def test_the_node_that_has_the_bitstream_is_best_whatever_times_are_reported(
     found = world.scores(bitstream="abc")
     assert found["second"] == BEST
     assert max(found["first"], found["third"]) <= BEST - 30
+
+
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("share", [1, 0.0011, 1e299, -1])
+@pytest.mark.parametrize("moved", [5e-324, 1e-30, 1, 1e299, -1e299])
+def test_what_one_node_says_of_its_memory_moves_nobody_else(
+    moved: float, share: float, *, measured: bool
+) -> None:
+    """Where it is the only node that measures its bus, and beside others that do; with pods on their way to three of them."""
+    world = World()
+    spec = {"containers": [{"resources": {"requests": {"cpu": "4"}}}]}
+    bus = {"mean_mem_bw": 10.0, "mean_mem_bw_util": 0.1} if measured else {}
+    for name, busy in (("a", 0.1), ("b", 0.5), ("c", 0.9)):
+        world.load(name, 9.0, mean_cpu_util=busy, cpus=32, **bus)
+    world.load("evil", 9.0, mean_cpu_util=0.2, cpus=8, mean_mem_bw=moved, mean_mem_bw_util=share)
+    for node in ("evil", "a", "b"):
+        about = {"name": f"to-{node}", "namespace": "d", "uid": node, "labels": {BALANCE: "true"}}
+        world.placed.change({"metadata": about, "spec": {**spec, "nodeName": node}})
+    found = world.scores_of(world.call("p", {BALANCE: "true"}, **spec))
+    assert found["a"] == BEST
+    assert found["a"] > found["b"] + 30 > found["c"] + 60
+    json.dumps(world.explain(), allow_nan=False)
 
 
 def test_long_sessions_keep_milliseconds_and_seconds_apart() -> None:

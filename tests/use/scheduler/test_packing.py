@@ -262,6 +262,27 @@ def test_a_claim_that_is_not_known_leaves_the_host() -> None:
     assert scores["begun"] > scores["empty"]
 
 
+class CountedSlices(DeviceSlices):
+    """Knows how often it was looked through."""
+
+    looks = 0
+
+    def drivers(self) -> set[str]:
+        self.looks += 1
+        return super().drivers()
+
+
+def test_pods_that_wait_for_their_claims_do_not_make_the_next_one_dearer() -> None:
+    """All slices and claims of the cluster were looked through once for each of them."""
+    world = build_claim_world()
+    world.room.slices = counted = CountedSlices()
+    for number in range(12):
+        world.room.claims.change(build_claim(f"c{number}", 1))
+        before = counted.looks
+        world.scores_of(world.call(f"p{number}", {}, **claim_spec(f"c{number}")))
+        assert counted.looks - before <= 2
+
+
 def test_waves_of_claims_count_before_they_are_allocated() -> None:
     world = build_claim_world()
     for number in range(6):

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -28,7 +29,7 @@ from nodescope.use.scheduler.nodes import Nodes
 from nodescope.use.scheduler.placed_pods import PlacedPods
 from nodescope.use.scheduler.rating import BEST
 from nodescope.use.scheduler.self_metrics import ExtenderCounters, derive_families
-from nodescope.use.scheduler.server import BODY_BYTES, ExtenderApp
+from nodescope.use.scheduler.server import BODY_BYTES, TURNS, ExtenderApp
 
 POD = {
     "metadata": {"name": "p", "namespace": "d", "uid": "1", "labels": {"fpga-scheduling.io/enabled": "true"}}
@@ -225,6 +226,51 @@ def test_explanations_are_found_by_pod() -> None:
     assert missing.status_code == 404
     assert missing.json()["hint"] == 'did you mean "d/p"?'
     assert "d/p" in ask(app, "GET", "/explain").json()["hint"]
+
+
+@dataclass
+class OtherReplicas:
+    """Peers that say what a test lets them, when it lets them."""
+
+    told: list[dict[str, Any]]
+    may_answer: threading.Event = field(default_factory=threading.Event)
+
+    def explain(self, pod: str, authorization: str) -> list[dict[str, Any]]:
+        del pod, authorization
+        self.may_answer.wait(30)
+        return self.told
+
+
+def add_peers(gate: Gate, peers: OtherReplicas) -> None:
+    assert isinstance(gate.app, ExtenderApp)
+    gate.app.peers = peers  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(("at", "is_ours"), [(0.0, True), (1e12, False)])
+def test_the_newest_decision_is_told_whoever_made_it(at: float, *, is_ours: bool) -> None:
+    """Also where this replica could not ask itself: an older decision of another one was told then."""
+    gate, peers = make_app(), OtherReplicas([{"pod": "d/p", "at": at}])
+    peers.may_answer.set()
+    add_peers(gate, peers)
+    ask(gate, "POST", "/prioritize", json={"Pod": POD, "Nodes": None, "NodeNames": ["a", "b"]})
+    assert ("nodes" in ask(gate, "GET", "/explain?pod=d/p").json()) is is_ours
+
+
+def test_who_waits_for_other_replicas_keeps_neither_kube_scheduler_nor_them_waiting() -> None:
+    gate, peers = make_app(), OtherReplicas([])
+    add_peers(gate, peers)
+
+    async def talk() -> list[int]:
+        transport = httpx.ASGITransport(app=gate)
+        async with httpx.AsyncClient(transport=transport, base_url="http://extender", timeout=60) as client:
+            waiting = [asyncio.create_task(client.get("/explain?pod=d/p")) for _ in range(TURNS)]
+            await asyncio.sleep(0)
+            placed = await client.post("/prioritize", json={"Pod": POD, "Nodes": None, "NodeNames": ["a"]})
+            asked = await client.get("/explain?pod=d/p&here=1")
+            peers.may_answer.set()
+            return [placed.status_code, asked.status_code, *[(await one).status_code for one in waiting]]
+
+    assert asyncio.run(talk())[:2] == [200, 200]
 
 
 def test_the_metrics_are_prometheus_text() -> None:

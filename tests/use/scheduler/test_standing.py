@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.use.scheduler.world import ENABLED, World, bind, loaded, used
 from nodescope.fpga.node_load import WINDOW_KEY, NodeLoad, render_load
 from nodescope.fpga.state import KEY
 from nodescope.use.scheduler.cost import judge_cost
+from nodescope.use.scheduler.placed_pods import ENTRIES
 from nodescope.use.scheduler.pod_request import PodRequest
 from nodescope.use.scheduler.standing import (
     EXPLAINED,
@@ -21,7 +23,13 @@ from nodescope.use.scheduler.standing import (
     OLDEST_SECONDS,
     RENEW_SECONDS,
 )
-from nodescope.use.scheduler.wire import parse_body
+from nodescope.use.scheduler.wire import (
+    parse_body,
+    parse_call,
+    render_filtered,
+    render_level,
+    render_scores,
+)
 
 NODES = LEAST_NODES + 30
 
@@ -164,17 +172,67 @@ def test_a_bitstream_s_loads_stand_and_pods_sent_since_count_at_once() -> None:
     assert after["loses-it"] > before["loses-it"]
 
 
-def test_nodes_sent_to_are_told_by_when() -> None:
-    """forall marks: those that got a pod with a bitstream after it, each once."""
+OPERATIONS = st.tuples(
+    st.sampled_from(["bind", "expect", "forget", "end"]),
+    st.integers(0, 1),
+    st.integers(0, 1),
+    st.sampled_from(["b1", "new"]),
+)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**20), st.lists(OPERATIONS, min_size=1, max_size=12))
+def test_costs_that_were_kept_up_to_date_are_those_that_are_judged_anew(
+    seed: int, operations: list[tuple[str, int, int, str]]
+) -> None:
+    """forall pods that come, wait and go: of what changed since the last pod, nothing is missed."""
+    world = World()
+    fill(world, seed, ["states", "vendor"])
+    standing, names = world.extender.standing, world.nodes.names()
+    now_ms = world.clock.wall_ns() // 10**6
+
+    def judge() -> list[float]:
+        return standing.judge(PodRequest("d", "p", "uid", "fpga", "b1"), names, now_ms).costs
+
+    kept = judge()
+    for what, pod, node, bitstream in operations:
+        known = PodRequest("d", f"pod{pod}", f"uid-pod{pod}", "fpga", bitstream)
+        if what == "bind":
+            bind(world, f"pod{pod}", names[node], bitstream)
+        elif what == "end":
+            bind(world, f"pod{pod}", names[node], bitstream, "Succeeded")
+        elif what == "expect":
+            world.placed.change({"metadata": {"name": known.name, "uid": known.uid, "labels": ENABLED}})
+            world.placed.note(known, names[node])
+        else:
+            world.placed.forget(known.uid)
+        kept = judge()
+    assert standing._standing is not None
+    standing._standing.loads.clear()
+    assert kept == pytest.approx(judge())
+
+
+def test_nodes_whose_pods_changed_are_told_by_when() -> None:
+    """forall marks: those that got a pod after it, each once."""
     world = World()
     for pod, node in (("a", "n1"), ("b", "n2"), ("c", "n1")):
         bind(world, pod, node, "x")
-    assert [sorted(world.placed.sent_since(mark)) for mark in range(4)] == [
+    assert [sorted(world.placed.touched_since(mark)) for mark in range(4)] == [
         ["n1", "n2"],
         ["n1", "n2"],
         ["n1"],
         [],
     ]
+
+
+def test_of_nodes_that_come_and_go_those_that_got_a_pod_last_are_remembered() -> None:
+    world = World()
+    for number in (*range(ENTRIES), 0, ENTRIES, ENTRIES + 1):
+        bind(world, f"p{number}-{world.placed.touches}", f"n{number}", "x")
+    assert len(world.placed.sent_to("x")) == len(world.placed.touched_since(0)) == ENTRIES
+    assert world.placed.sent("n0")
+    assert not world.placed.sent("n2")
+    assert world.placed.sent("n3")
 
 
 def test_a_rare_pod_finds_costs_that_were_renewed_before_it_came() -> None:
@@ -212,6 +270,25 @@ def test_nothing_is_prepared_in_a_small_cluster() -> None:
     assert world.extender.standing.step() == LOOK_SECONDS
 
 
+@given(
+    st.lists(st.text(max_size=6) | st.sampled_from(['a","b', "%d", "\\", '"', "n1"]), min_size=1, max_size=5),
+    st.sampled_from([(",", ":"), (", ", ": ")]),
+    st.booleans(),
+)
+def test_names_that_are_handed_on_as_they_came_are_what_came(
+    names: list[str], separators: tuple[str, str], ascii_only: bool
+) -> None:
+    """forall names: both answers are as if each name had been written anew."""
+    body = {"Pod": {"metadata": {"name": "p"}}, "Nodes": None, "NodeNames": names}
+    text = json.dumps(body, separators=separators, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    call = parse_call(text)
+    assert json.loads(render_filtered(call, {}))["NodeNames"] == names
+    assert json.loads(render_level(call)) == [{"Host": name, "Score": 0} for name in names]
+    assert json.loads(render_level(replace(call, text=b""))) == json.loads(render_level(call))
+    scores = list(range(len(names)))
+    assert [row["Score"] for row in json.loads(render_scores(call.names, scores))] == scores
+
+
 def test_names_are_parsed_once_and_never_found_in_a_text() -> None:
     hidden = 'x"NodeNames":["evil"]}'
     pod = {"metadata": {"name": "p", "annotations": {"a": hidden}, "labels": ENABLED}}
@@ -224,5 +301,6 @@ def test_names_are_parsed_once_and_never_found_in_a_text() -> None:
     ]
     for body in bodies:
         for separators in ((",", ":"), (", ", ": ")):
-            text = json.dumps(body, separators=separators).encode()
-            assert parse_body(text) == body
+            content, names = parse_body(json.dumps(body, separators=separators).encode())
+            assert isinstance(content, dict)
+            assert {**content, **({"NodeNames": json.loads(names)} if names else {})} == body

@@ -1,7 +1,7 @@
 """
 What agents said last: asked when somebody wants to know, kept for a moment, withheld when it is old.
 
-    younger than 5 s    taken as it is: several autoscalers cost an agent one answer
+    younger than 7.5 s  taken as it is: several autoscalers cost an agent one answer
     older               the agent is asked, and waited for until the deadline
     no answer in time   what it said last, if its newest sample is not older than 60 s
     older than that     nothing: a value that is not known is not 0

@@ -156,7 +156,7 @@ class FpgaPart:
         self.bitstream = pod.bitstream
         self.now_ms = now_ms
         self._placed = placed
-        self._arriving = arriving
+        self.arriving = arriving
         self._load_ms = times.find(pod.bitstream) or times.typical() or RECONFIGURATION_MS
         self._cluster = cluster
         self.session_ms = cluster.session_ms
@@ -164,7 +164,7 @@ class FpgaPart:
         """What a node costs that does not have the pod's bitstream."""
 
     def judge(self, node: AnnotatedNode, rating: NodeRating) -> CostPart:
-        coming = self._arriving.get(node.name)
+        coming = self.arriving.get(node.name)
         pods = coming.pods if coming else 0.0
         rating.facts["in_flight"] = round(pods, 3)
         if node.fpga is None and node.vendor and node.fpga_reason == NO_STATE:

@@ -21,7 +21,7 @@ from nodescope.use.scheduler.pod_request import PLAIN, PodRequest
 from nodescope.use.scheduler.rank import judge_rank
 from nodescope.use.scheduler.rating import NodeRating
 from nodescope.use.scheduler.standing import LEAST_NODES, UNSEEN, StandingCosts
-from nodescope.use.scheduler.wire import ExtenderCall, render_filtered, render_scores
+from nodescope.use.scheduler.wire import ExtenderCall, render_filtered, render_level, render_scores
 
 POLICIES = ("cost", "rank")
 
@@ -62,7 +62,7 @@ class Extender:
     def prioritize(self, call: ExtenderCall) -> bytes:
         pod = call.pod
         if pod.kind == PLAIN or not call.names:
-            return render_scores(call.names, [0] * len(call.names))
+            return render_level(call)
         # Asked again after a failed binding: the pod must not count against itself.
         self.placed.forget(pod.uid)
         if self._is_large(call):

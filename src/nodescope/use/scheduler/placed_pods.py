@@ -21,7 +21,7 @@ from the watch: there is no leader.
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import Any, TypeVar
@@ -44,6 +44,8 @@ ENTRIES = 20_000
 # Answers about pods that the watch has not shown yet; it is milliseconds behind at most.
 UNSEEN = 1000
 ENDED = ("Succeeded", "Failed")
+# Looking through all pods on their way for those that are there takes longer than most answers.
+PRUNE_NS = 1_000_000_000
 # Of a device, for a pod of which nothing is known; a guess.
 SHARE = 0.25
 
@@ -155,10 +157,11 @@ class PlacedPods:
         """Pods of ours that were bound since the start, by whether a scheduler had asked us."""
         self._sent: dict[str, dict[str, int]] = {}
         """Node -> bitstream -> wall ms when a pod with it was last bound there, oldest first."""
-        self._sent_order: dict[str, int] = {}
-        """Node -> the number of the last pod with a bitstream that was bound there, in this order."""
-        self.sends = 0
-        """Pods with a bitstream that were bound so far."""
+        self._touched: dict[str, int] = {}
+        """Node -> the number of the last change of its FPGA pods on their way, in this order."""
+        self.touches = 0
+        """Such changes so far."""
+        self._pruned_mono_ns = -PRUNE_NS
 
     def __len__(self) -> int:
         return len(self._seen.bound) + len(self._expected)
@@ -169,21 +172,25 @@ class PlacedPods:
             if pod.uid in self._seen.bound or pod.uid in self._seen.settled:
                 return
             entry = PlacedPod(pod, node, self._clock.mono_ns(), is_bound=False)
+            self._unexpect(pod.uid)
             if not self._is_watched or pod.uid in self._seen.waiting:
-                put_bounded(self._expected, pod.uid, entry, ENTRIES)
+                self._expect(pod.uid, entry)
             else:
                 put_bounded(self._unseen, pod.uid, entry, UNSEEN)
 
     def arriving(
-        self, kind: str, size: Callable[[PodRequest], PodSize] = size_by_request
+        self,
+        kind: str,
+        size: Callable[[PodRequest], PodSize] = size_by_request,
+        nodes: Container[str] | None = None,
     ) -> dict[str, Arriving]:
-        """By node: the pods of a kind that no window shows yet, each by its size."""
+        """By node, of all nodes or of these: the pods of a kind that no window shows yet, each by its size."""
         now_mono_ns = self._clock.mono_ns()
         found: dict[str, Arriving] = {}
         with self._lock:
             self._prune(now_mono_ns)
             for entry in chain(self._seen.bound.values(), self._expected.values()):
-                if entry.pod.kind == kind:
+                if entry.pod.kind == kind and (nodes is None or entry.node in nodes):
                     one = found.get(entry.node)
                     if one is None:
                         one = found[entry.node] = Arriving()
@@ -208,7 +215,7 @@ class PlacedPods:
     def forget(self, uid: str) -> None:
         """Removes what our earlier answer about this pod expected."""
         with self._lock:
-            self._expected.pop(uid, None)
+            self._unexpect(uid)
             self._unseen.pop(uid, None)
 
     def count_settled(self) -> int:
@@ -222,10 +229,11 @@ class PlacedPods:
         """The nodes that a pod with this bitstream was bound to lately; none for an empty name."""
         return [node for node, sent in list(self._sent.items()) if bitstream in sent] if bitstream else []
 
-    def sent_since(self, sends: int) -> list[str]:
-        """The nodes that a pod with any bitstream was bound to after so many sends."""
-        newest_first = reversed(list(self._sent_order.items()))
-        return [node for node, _ in takewhile(lambda item: item[1] > sends, newest_first)]
+    def touched_since(self, touches: int) -> list[str]:
+        """The nodes whose FPGA pods on their way, or what was sent to them, changed after so many changes."""
+        with self._lock:
+            newest_first = takewhile(lambda item: item[1] > touches, reversed(self._touched.items()))
+            return [node for node, _ in newest_first]
 
     def settled(self, node: str) -> int:
         """FPGA pods of a node that its window shows."""
@@ -247,7 +255,9 @@ class PlacedPods:
         for item in items:
             self._take(seen, item)
         with self._lock:
-            self._seen = seen
+            before, self._seen = self._seen, seen
+            for entry in (*before.bound.values(), *seen.bound.values()):
+                self._touch(entry)
             for uid in (*seen.waiting, *seen.bound):
                 self._see(uid)
 
@@ -264,7 +274,7 @@ class PlacedPods:
             return
         with self._lock:
             self._drop(self._seen, pod.uid)
-            self._expected.pop(pod.uid, None)
+            self._unexpect(pod.uid)
 
     def _take(self, seen: SeenPods, item: Mapping[str, Any]) -> str:
         """Adds one pod to what was seen; its uid, where it is one of ours."""
@@ -290,9 +300,30 @@ class PlacedPods:
         """The watch shows this pod now: our answer about it counts, or is no longer needed."""
         told = self._unseen.pop(uid, None) or self._expected.get(uid)
         if told is not None and uid in self._seen.waiting:
-            put_bounded(self._expected, uid, told, ENTRIES)
+            self._expect(uid, told)
         else:
-            self._expected.pop(uid, None)
+            self._unexpect(uid)
+
+    def _expect(self, uid: str, entry: PlacedPod) -> None:
+        put_bounded(self._expected, uid, entry, ENTRIES)
+        self._touch(entry)
+
+    def _unexpect(self, uid: str) -> None:
+        self._touch(self._expected.pop(uid, None))
+
+    def _touch(self, entry: PlacedPod | None) -> None:
+        """Something about the FPGA pods of a node is another now."""
+        if entry is None or entry.pod.kind != "fpga":
+            return
+        # Counted last: who has seen this number finds what changed, too.
+        self._touched.pop(entry.node, None)
+        self._touched[entry.node] = self.touches + 1
+        self.touches += 1
+        if len(self._touched) > ENTRIES:
+            # Nodes come and go: of the one that had no pod for longest, what was sent is forgotten.
+            oldest = next(iter(self._touched))
+            del self._touched[oldest]
+            self._sent.pop(oldest, None)
 
     def _bind(self, seen: SeenPods, pod: PodRequest, node: str, status: Mapping[str, Any]) -> None:
         seen.waiting.pop(pod.uid, None)
@@ -301,6 +332,8 @@ class PlacedPods:
         age_ns = self._age_ns(status)
         self._send(pod, node, (self._clock.wall_ns() - age_ns) // 1_000_000)
         entry = PlacedPod(pod, node, self._clock.mono_ns() - age_ns, is_bound=True)
+        if seen is self._seen:
+            self._touch(entry)
         if entry.weight(self._clock.mono_ns()) > 0:
             if seen is self._seen:
                 # Not counted again when an older pod changes.
@@ -321,10 +354,6 @@ class PlacedPods:
             sent[pod.bitstream] = max(at_ms, sent.pop(pod.bitstream, 0))
             newest = sorted(sent.items(), key=lambda item: item[1])[-BITSTREAMS_KEPT:]
             self._sent[node] = dict(newest)
-            # Counted last: who has seen this number finds what was sent, too.
-            self._sent_order.pop(node, None)
-            self._sent_order[node] = self.sends + 1
-            self.sends += 1
 
     def _age_ns(self, status: Mapping[str, Any]) -> int:
         """How long ago the pod was bound, by the API server's clock; 0 when it does not say."""
@@ -337,7 +366,9 @@ class PlacedPods:
         return 0
 
     def _drop(self, seen: SeenPods, uid: str) -> None:
-        seen.bound.pop(uid, None)
+        entry = seen.bound.pop(uid, None)
+        if seen is self._seen:
+            self._touch(entry)
         seen.waiting.pop(uid, None)
         seen.devices.pop(uid, None)
         node = seen.settled.pop(uid, None)
@@ -350,11 +381,17 @@ class PlacedPods:
             seen.settled_count[entry.node] += 1
 
     def _prune(self, now_mono_ns: int) -> None:
+        """Now and then: what has no weight any more counts for nothing meanwhile."""
+        if 0 <= now_mono_ns - self._pruned_mono_ns < PRUNE_NS:
+            return
+        self._pruned_mono_ns = now_mono_ns
         for kept in (self._expected, self._unseen):
             for uid in [uid for uid, entry in kept.items() if not entry.weight(now_mono_ns)]:
-                del kept[uid]
+                self._touch(kept.pop(uid))
         for uid in [uid for uid, entry in self._seen.bound.items() if not entry.weight(now_mono_ns)]:
-            self._settle(self._seen, self._seen.bound.pop(uid))
+            entry = self._seen.bound.pop(uid)
+            self._touch(entry)
+            self._settle(self._seen, entry)
 
 
 def sum_devices(kept: Iterable[tuple[str, Devices]]) -> Counter[tuple[str, str]]:

@@ -13,6 +13,7 @@ would be half of what it costs. Bodies are bounded; one is parsed at a time.
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
@@ -80,9 +81,12 @@ class ExtenderApp:
     """The replicas, where there are others."""
     _bodies: HeldBytes = field(default_factory=lambda: HeldBytes(BODIES_BYTES, BODIES_BYTES_EACH))
     _turns: Turns = field(init=False)
+    _peer_turns: Turns = field(init=False)
+    """Of people who wait for the other replicas: kube-scheduler does not wait for those."""
 
     def __post_init__(self) -> None:
         self._turns = Turns(TURNS, self.connections, WAIT_SECONDS)
+        self._peer_turns = Turns(TURNS, self.connections, WAIT_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,25 +100,30 @@ class ExtenderApp:
             await make_refusal(error)(scope, receive, send)
             return
 
+        peers = self.peers if scope["path"] == "/explain" else None
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        asks_peers = peers is not None and query.get("pod", [""])[0] and HERE not in query
+
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             response = self._answer(scope, body)
-            if scope["path"] == "/explain" and self.peers is not None:
-                response = await self._ask_peers(scope, response, self.peers)
+            if peers is not None and asks_peers:
+                response = await self._ask_peers(scope, response, peers, query["pod"][0])
             await response(scope, receive, send)
 
         # Behind the reading of the body: a slow sender holds no turn.
-        await answer_in_turn(self._turns, answer, scope, receive, send)
+        turns = self._peer_turns if asks_peers else self._turns
+        await answer_in_turn(turns, answer, scope, receive, send)
 
-    async def _ask_peers(self, scope: Scope, own: Response, peers: Peers) -> Response:
-        """The newest decision of all replicas; ours where no other has one, or where a replica asks."""
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        pod = query.get("pod", [""])[0]
-        if own.status_code not in (200, 404) or not pod or HERE in query:
+    async def _ask_peers(self, scope: Scope, own: Response, peers: Peers, pod: str) -> Response:
+        """The newest decision of all replicas; ours where no other has a newer one."""
+        if own.status_code not in (200, 404):
             return own
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
         told = await asyncio.to_thread(peers.explain, pod, authorization)
         newest = max(told, key=lambda one: float(one["at"]), default=None)
-        return own if newest is None else make_json(newest)
+        if newest is None or (own.status_code == 200 and json.loads(bytes(own.body))["at"] >= newest["at"]):
+            return own
+        return make_json(newest)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         verb = scope["path"].rpartition("/")[2]

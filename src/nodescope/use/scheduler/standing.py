@@ -4,15 +4,15 @@ What the nodes of a large cluster cost FPGA pods, kept from call to call.
 Judging 5,000 nodes takes 60 ms of CPU for every pod, nearly all of it for nodes
 of which nothing changed since the pod before. So the parts of the cost that no
 pod changes are renewed every few seconds, by a thread: a pod that comes once a
-minute does not wait for it either. For a pod only those nodes are judged anew
-that pods are on their way to; what loading a bitstream costs where it was reported
-is judged for the first pod that asks for it. The result is that of `judge_cost`
+minute does not wait for it either. What a bitstream costs on all nodes is judged for
+the first pod that asks for it; for the pods after it only those nodes are judged anew
+whose pods on their way have changed since. The result is that of `judge_cost`
 with annotations and sums of a few seconds ago.
 """
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 from statistics import median
@@ -79,16 +79,26 @@ class CalledNodes:
     places: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StandingLoads:
-    """What one bitstream costs on the nodes that report it or got pods with it, for as long as costs stand."""
+    """What one bitstream costs on all nodes, kept up to date from pod to pod for as long as costs stand."""
 
-    sends: int
-    """Pods that were bound before; nodes that got one since are judged anew."""
+    touches: int
+    """Changes of pods on their way that are in it; nodes that changed since are judged anew."""
+    cold_ms: float
+    """What a node costs that does not have it."""
     measured: Mapping[str, float]
-    """Node -> ms of its device, with the load that it measured itself."""
+    """Node that reports it or got pods with it -> ms of its device, with the load that it measured itself."""
     usual: Mapping[str, tuple[float, float]]
-    """Node -> ms of its device, and the share of the usual load that comes on top."""
+    """The same with the usual load: node -> ms of its device, and the share of that load that comes on top."""
+    parts: dict[str, tuple[CostPart, float]] = field(default_factory=dict)
+    """Node that was judged by itself -> its device with the load, and what is on its way there."""
+    middle_ms: float = 0.0
+    """What a device costs of which nothing is known."""
+    settled: list[float] = field(default_factory=list)
+    """Of everybody, in the order of places: the cost without pods on their way."""
+    costs: list[float] = field(default_factory=list)
+    """With them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,36 +166,29 @@ class StandingCosts:
 
     def judge(self, pod: PodRequest, names: Sequence[str], now_ms: int) -> RatedNodes:
         standing = self._find_standing(now_ms)
-        arriving = self.placed.arriving("fpga")
-        part = FpgaPart(pod, standing.cluster, self.placed, self.nodes.times, now_ms, arriving)
-        called = list_called(standing, names)
-        loads = self._find_loads(standing, part)
-        places = called.places
-        parts = {
-            place: self._judge_one(part, name, called.rows[place], arriving.get(name))
-            for name in {*arriving, *self.placed.sent_since(loads.sends)}
-            if (place := places.get(name)) is not None
-        }
-        cold_ms = part.cold_ms
-        device = [ms + cold_ms for ms in called.devices]
-        for name, ms in loads.measured.items():
-            if (place := places.get(name)) is not None:
-                device[place] = ms
-        for name, (ms, share) in loads.usual.items():
-            if (place := places.get(name)) is not None:
-                device[place] = ms + share * cold_ms
-        for place, (one, _) in parts.items():
-            device[place] = one.cost_ms
-        costs = settle(called, device, part.session_ms)
-        for place, (_, more_ms) in parts.items():
-            costs[place] += more_ms
-        scores = derive_scores(costs, derive_device_unit(part.session_ms), min(costs))
+        loads = self._find_loads(standing, pod, now_ms)
+        called, session_ms = list_called(standing, names), standing.cluster.session_ms
+        if called is standing.everybody:
+            costs = loads.costs.copy()
+        else:
+            device = list_devices(called, loads)
+            costs = settle(called, device, find_middle_device(called, device), session_ms)
+            add_arriving(costs, called, loads)
+        scores = derive_scores(costs, derive_device_unit(session_ms), min(costs))
         best = heapq.nsmallest(EXPLAINED, range(len(costs)), key=costs.__getitem__)
-        host = HostPart(part.session_ms, now_ms, standing.typical)
+        part = self._make_part(standing, pod, now_ms, {called.names[place] for place in best})
+        host = HostPart(session_ms, now_ms, standing.typical)
         explained = [
             self._explain(part, host, called.names[place], costs[place], scores[place]) for place in best
         ]
         return RatedNodes(called.names, costs, scores, explained)
+
+    def _make_part(
+        self, standing: ClusterStanding, pod: PodRequest, now_ms: int, nodes: Container[str] | None
+    ) -> FpgaPart:
+        """To judge all nodes, or these."""
+        arriving = self.placed.arriving("fpga", nodes=nodes)
+        return FpgaPart(pod, standing.cluster, self.placed, self.nodes.times, now_ms, arriving)
 
     def _find_standing(self, now_ms: int) -> ClusterStanding:
         found = self._standing
@@ -193,18 +196,24 @@ class StandingCosts:
             return self._renew(now_ms, "call", lambda: None)
         return found
 
-    def _find_loads(self, standing: ClusterStanding, part: FpgaPart) -> StandingLoads:
-        """A fifth of 5,000 nodes may report a bitstream: they are not judged for every pod."""
-        found = standing.loads.get(part.bitstream)
+    def _find_loads(self, standing: ClusterStanding, pod: PodRequest, now_ms: int) -> StandingLoads:
+        """A fifth of 5,000 nodes may report a bitstream, and hundreds of pods be on their way: few of them change from pod to pod."""
+        # Read first: what changes meanwhile is judged twice, not never.
+        touches = self.placed.touches
+        found = standing.loads.get(pod.bitstream)
         if found is None:
             if len(standing.loads) >= LOADS_KEPT:
                 standing.loads.clear()
-            found = standing.loads[part.bitstream] = self._judge_loads(standing, part)
+            part = self._make_part(standing, pod, now_ms, None)
+            found = standing.loads[pod.bitstream] = self._judge_loads(standing, part, touches)
+            self._judge_everybody(standing, found, part)
+        elif touches != found.touches:
+            changed = set(self.placed.touched_since(found.touches))
+            self._judge_changed(standing, found, self._make_part(standing, pod, now_ms, changed), changed)
+            found.touches = touches
         return found
 
-    def _judge_loads(self, standing: ClusterStanding, part: FpgaPart) -> StandingLoads:
-        # Read first: a pod that is bound meanwhile is judged twice, not never.
-        sends = self.placed.sends
+    def _judge_loads(self, standing: ClusterStanding, part: FpgaPart, touches: int) -> StandingLoads:
         measured: dict[str, float] = {}
         usual: dict[str, tuple[float, float]] = {}
         for name in {
@@ -219,7 +228,31 @@ class StandingCosts:
                 measured[name] = row.device_ms + (1 - warm) * load_ms
             else:
                 usual[name] = (row.device_ms, 1 - warm)
-        return StandingLoads(sends, measured, usual)
+        return StandingLoads(touches, part.cold_ms, measured, usual)
+
+    def _judge_everybody(self, standing: ClusterStanding, loads: StandingLoads, part: FpgaPart) -> None:
+        for name, coming in part.arriving.items():
+            loads.parts[name] = self._judge_one(part, name, standing.rows.get(name, standing.unseen), coming)
+        everybody = standing.everybody
+        device = list_devices(everybody, loads)
+        loads.middle_ms = find_middle_device(everybody, device)
+        loads.settled = settle(everybody, device, loads.middle_ms, standing.cluster.session_ms)
+        loads.costs = loads.settled.copy()
+        add_arriving(loads.costs, everybody, loads)
+
+    def _judge_changed(
+        self, standing: ClusterStanding, loads: StandingLoads, part: FpgaPart, names: Iterable[str]
+    ) -> None:
+        everybody = standing.everybody
+        for name in names:
+            row = standing.rows.get(name, standing.unseen)
+            device, more_ms = loads.parts[name] = self._judge_one(part, name, row, part.arriving.get(name))
+            if (place := everybody.places.get(name)) is None:
+                continue
+            if row.confidence:
+                known = CostPart(device.cost_ms, row.confidence)
+                loads.settled[place] = row.host_ms + blend(known, loads.middle_ms)
+            loads.costs[place] = loads.settled[place] + more_ms
 
     def _judge_one(
         self, part: FpgaPart, name: str, row: StandingNode, coming: Arriving | None
@@ -295,14 +328,33 @@ def derive_standing(
     return ClusterStanding(now_ms, cluster, rows, everybody, holders, StandingNode(middle_ms), typical)
 
 
-def settle(called: CalledNodes, device: list[float], session_ms: float) -> list[float]:
-    """As settle_costs does; nearly all nodes are known for sure."""
+def list_devices(called: CalledNodes, loads: StandingLoads) -> list[float]:
+    """What the devices cost by themselves and with loading the bitstream, where they are known."""
+    places, cold_ms = called.places, loads.cold_ms
+    device = [ms + cold_ms for ms in called.devices]
+    for name, ms in loads.measured.items():
+        if (place := places.get(name)) is not None:
+            device[place] = ms
+    for name, (ms, share) in loads.usual.items():
+        if (place := places.get(name)) is not None:
+            device[place] = ms + share * cold_ms
+    for name, (one, _) in loads.parts.items():
+        if (place := places.get(name)) is not None:
+            device[place] = one.cost_ms
+    return device
+
+
+def find_middle_device(called: CalledNodes, device: Sequence[float]) -> float:
+    """What counts where a device is not known, or not for sure."""
+    known_ms = [ms for ms, row in zip(device, called.rows) if row.confidence] if called.unsure else []
+    return median(known_ms) if known_ms else 0.0
+
+
+def settle(called: CalledNodes, device: list[float], middle_ms: float, session_ms: float) -> list[float]:
+    """As settle_costs does, without pods on their way; nearly all nodes are known for sure."""
     rows = called.rows
-    if called.unsure:
-        known_ms = [ms for ms, row in zip(device, rows) if row.confidence]
-        middle_ms = median(known_ms) if known_ms else 0.0
-        for place in called.unsure:
-            device[place] = blend(CostPart(device[place], rows[place].confidence), middle_ms)
+    for place in called.unsure:
+        device[place] = blend(CostPart(device[place], rows[place].confidence), middle_ms)
     costs = list(map(add, called.hosts, device))
     unknown = [place for place in called.unsure if not rows[place].confidence]
     if unknown and len(unknown) < len(costs):
@@ -310,6 +362,12 @@ def settle(called: CalledNodes, device: list[float], session_ms: float) -> list[
         for place in unknown:
             costs[place] = max(costs[place], best_ms + session_ms * UNKNOWN_RATIO)
     return costs
+
+
+def add_arriving(costs: list[float], called: CalledNodes, loads: StandingLoads) -> None:
+    for name, (_, more_ms) in loads.parts.items():
+        if (place := called.places.get(name)) is not None:
+            costs[place] += more_ms
 
 
 def blend(part: CostPart, middle_ms: float) -> float:

@@ -7,8 +7,9 @@ rates GPU pods by load instead.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nodescope.use.scheduler.devices.claims import DeviceClaims, DeviceSlices
 from nodescope.use.scheduler.devices.device_request import Devices
@@ -39,15 +40,19 @@ class DeviceRoom:
 
     def find_wanted(self, pod: PodRequest) -> Devices:
         """Resources, and drivers of claims that have no devices yet; () where nothing is known."""
-        if not pod.claims:
-            return pod.devices
-        drivers, learned = self.slices.drivers(), self.claims.learn_drivers()
+        return self._count_wanted(pod, self._know_drivers()) if pod.claims else pod.devices
+
+    def _know_drivers(self) -> "KnownDrivers":
+        """Of a large cluster this takes some ms."""
+        return KnownDrivers(self.slices.drivers(), self.claims.learn_drivers())
+
+    def _count_wanted(self, pod: PodRequest, known: "KnownDrivers") -> Devices:
         wanted: Counter[str] = Counter(dict(pod.devices))
         for name in pod.claims:
             claim = self.claims.find(pod.namespace, name) if name else None
             if claim is not None and not claim.has:
                 for device_class, count in claim.asked:
-                    if driver := name_driver(device_class, drivers, learned):
+                    if driver := name_driver(device_class, *known):
                         wanted[driver] += max(1, count)
         return tuple(sorted(wanted.items()))
 
@@ -70,14 +75,24 @@ class DeviceRoom:
         pools = self.slices.pools()
         for (driver, pool), count in self.claims.held().items():
             taken[pools.get((driver, pool), pool), driver] += count
-        for other, node in self.placed.expected():
-            if other.uid != pod.uid and (other.devices or other.claims):
-                for name, count in self.find_wanted(other):
-                    taken[node, name] += count
+        expected = [(other, node) for other, node in self.placed.expected() if other.uid != pod.uid]
+        # Once for all of them: many pods may wait for their claims at the same time.
+        known = self._know_drivers() if any(other.claims for other, _ in expected) else KnownDrivers()
+        for other, node in expected:
+            for name, count in self._count_wanted(other, known):
+                taken[node, name] += count
         return taken
 
 
-def name_driver(device_class: str, drivers: set[str], learned: Mapping[str, str]) -> str:
+class KnownDrivers(NamedTuple):
+    """Who makes devices, and for which classes of claims."""
+
+    drivers: Collection[str] = ()
+    learned: Mapping[str, str] = {}
+    """By class, of claims that have devices."""
+
+
+def name_driver(device_class: str, drivers: Collection[str], learned: Mapping[str, str]) -> str:
     """A class has its driver's name by custom; else by claims of the class, or where there is one driver only."""
     if device_class in drivers:
         return device_class

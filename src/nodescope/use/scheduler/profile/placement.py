@@ -19,6 +19,7 @@ from statistics import median
 from typing import NamedTuple
 
 from nodescope.base.workload.pod_use import HOURS
+from nodescope.fpga.node_workloads import MOST_GBPS
 from nodescope.use.scheduler.freshness import judge_age
 from nodescope.use.scheduler.host_cost import FILLING, derive_queue
 from nodescope.use.scheduler.node import AnnotatedNode
@@ -37,6 +38,11 @@ COMING_HOURS = 4
 BALANCE_SHARE = 0.05
 # Cores in use from which on a node's bandwidth for each of them is believed.
 LEAST_CORES = 0.5
+# GB/s that the memory of a machine can move: what is outside was not measured.
+PEAK_BOUNDS = (1.0, 100_000.0)
+# Nodes that have measured the bus before the others are judged by it, unless all have: a
+# median of fewer is one node's word.
+WITNESSES = 3
 BUS, CPU = "mem_bw_util", "cpu_util"
 
 
@@ -53,12 +59,13 @@ class ClusterUse(NamedTuple):
 
 
 def derive_cluster_use(nodes: Sequence[AnnotatedNode], now_ms: int) -> ClusterUse:
-    peaks, buses, per_core, pods = [], [], [], []
+    peaks, buses, per_core, pods, believed = [], [], [], [], 0
     for node in nodes:
         if node.outlook is not None:
             pods.append(node.outlook.pods)
         if node.load is None or not judge_age(now_ms / 1000 - node.load.at_seconds)[0]:
             continue
+        believed += 1
         metrics = node.load.metrics
         bus, moved = metrics.get(f"mean_{BUS}"), metrics.get("mean_mem_bw")
         if bus is None or moved is None:
@@ -67,15 +74,18 @@ def derive_cluster_use(nodes: Sequence[AnnotatedNode], now_ms: int) -> ClusterUs
         if peak := find_peak(metrics):
             peaks.append(peak)
         if (cores := metrics.get("mean_cpu_util", 0.0) * metrics.get("cpus", 0.0)) >= LEAST_CORES:
-            per_core.append(max(0.0, moved) / cores)
-    return ClusterUse(
-        find_middle(peaks), find_middle(buses), find_middle(per_core), float(median(pods)) if pods else 0.0
-    )
+            per_core.append(min(MOST_GBPS, max(0.0, moved) / cores))
+    usual = float(median(pods)) if pods else 0.0
+    if len(peaks) < min(WITNESSES, believed):
+        return ClusterUse(pods=usual)
+    return ClusterUse(find_middle(peaks), find_middle(buses), find_middle(per_core), usual)
 
 
 def find_peak(metrics: Mapping[str, float]) -> float | None:
-    bus, moved = metrics.get(f"mean_{BUS}", 0.0), metrics.get("mean_mem_bw", 0.0)
-    return moved / bus if bus > 0.001 and moved > 0 else None
+    """None where it was not measured, or is no peak."""
+    bus, moved = min(1.0, metrics.get(f"mean_{BUS}", 0.0)), metrics.get("mean_mem_bw", 0.0)
+    peak = moved / bus if bus > 0.001 else 0.0
+    return peak if PEAK_BOUNDS[0] <= peak <= PEAK_BOUNDS[1] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +199,13 @@ class Placement:
     def _step_bus(
         self, node: AnnotatedNode, metrics: Mapping[str, float], coming: Arriving | None
     ) -> QueueSteps:
+        if not self.cluster.peak:
+            return QueueSteps()
         peak = find_peak(metrics) or self.cluster.peak
         measured = metrics.get(f"mean_{BUS}")
         busy = self.estimate_bus(node) if measured is None else measured
         busy = self.cluster.bus if busy is None else busy
-        if not peak or busy is None:
+        if busy is None:
             return QueueSteps()
         busy = min(1.0, max(0.0, busy))
         outlook = node.outlook.bandwidth if node.outlook and node.outlook.has_bandwidth else ()
