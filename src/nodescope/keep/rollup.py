@@ -59,9 +59,16 @@ MINUTE_MS = 60_000
 # Eleven numbers a row and fourteen labels: some 10 MiB while it is made.
 ROW_GROUP_ROWS = 65_536
 # A question is about one metric: where so many rows are together, the next metric begins a row group.
-# An hour of 100 containers has 6,000 rows of each. Every row group has its own words: half as many rows
-# make rollups 20 % larger, these 10 %.
-ROW_GROUP_LEAST = 10_000
+# An hour of 100 containers has 6,000 rows of each. Every row group has its own words and a part of the
+# footer, which take longer to read than some rows more (docs/decisions/0109).
+ROW_GROUP_LEAST = 20_000
+# Which row groups a reader may skip; of single numbers nobody asks.
+STATISTICS = ("time", "metric_name", "l_container_id", "l_scope")
+# Beyond these binary digits a mean of sixty samples and a rate are noise, which does not pack. A mean has
+# them of what the minute spans from its lowest to its highest sample, a rate of itself: a reading's moment
+# is known less well (docs/decisions/0109).
+MEAN_DIGITS = 16
+RATE_DIGITS = 20
 NUMBERS = ("min", "max", "mean", "last")
 RATES = ("rate_min", "rate_mean", "rate_max")
 # A counter's growth over a longer gap is known, but not when it happened.
@@ -91,15 +98,33 @@ def summarize(metric: Metric, time_ms: Integers, mono_ns: Integers, value: Float
     starts = np.flatnonzero(np.r_[True, minutes[1:] != minutes[:-1]])
     ends = np.r_[starts[1:], len(minutes)]
     count = ends - starts
+    low, high = np.minimum.reduceat(value, starts), np.maximum.reduceat(value, starts)
     return (
         minutes[starts],
-        np.minimum.reduceat(value, starts),
-        np.maximum.reduceat(value, starts),
-        np.add.reduceat(value, starts) / count,
+        low,
+        high,
+        round_means(np.add.reduceat(value, starts) / count, low, high),
         value[ends - 1],
         count,
-        *summarize_rates(metric, mono_ns, value, starts),
+        *map(round_rates, summarize_rates(metric, mono_ns, value, starts)),
     )
+
+
+def round_means(mean: Floats, low: Floats, high: Floats) -> Floats:
+    """Each between its lowest and its highest sample, and their very value where they are the same."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        # A step is a power of two; half of one is at most 2**-MEAN_DIGITS of the span.
+        step = np.frexp(high - low)[1] - MEAN_DIGITS
+        rounded = np.ldexp(np.rint(np.ldexp(mean, -step)), step)
+    return np.where(np.isfinite(rounded), np.clip(rounded, low, high), mean)
+
+
+def round_rates(rate: Floats) -> Floats:
+    """In order: the mean of a minute stays between its lowest and its highest."""
+    share, power = np.frexp(rate)
+    with np.errstate(over="ignore"):
+        rounded = np.ldexp(np.rint(np.ldexp(share, RATE_DIGITS)), power - RATE_DIGITS)
+    return np.where(np.isfinite(rounded), rounded, rate)
 
 
 def summarize_rates(
@@ -132,7 +157,7 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     footer = {"kind": "minute", "node": head.node, "segments": head.segments, "replaces": []}
     with disk.removing_half(temporary), disk.create(temporary) as output:
         summing = SummingOutput(output)
-        writer = open_writer(summing, SCHEMA, MERGED_LEVEL)
+        writer = open_writer(summing, SCHEMA, MERGED_LEVEL, write_statistics=list(STATISTICS))
         try:
             for table in tabulate_source(source):
                 writer.write_table(table)
