@@ -7,11 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodescope.base.metric import Metric
-from nodescope.keep.rollup import MEAN_DIGITS, RATE_DIGITS, round_means, round_rates, summarize
+from nodescope.keep.label_columns import LABELS
+from nodescope.keep.parquet import encode_strings
+from nodescope.keep.rollup import MEAN_DIGITS, RATE_DIGITS, round_means, round_rates, summarize, tabulate
 
 SAMPLES = st.lists(st.floats(-1e15, 1e15), min_size=1, max_size=60)
 RATES = st.lists(st.floats(0, allow_infinity=False), min_size=1, max_size=20)
 GAUGE = Metric("memory.current", "gauge", "")
+NO_WORDS = encode_strings([None])
 
 
 @given(values=SAMPLES)
@@ -50,8 +53,11 @@ def test_samples_are_exact_and_a_mean_is_short() -> None:
     """Lowest, highest and last are samples; a mean of sixty has no more digits than are known."""
     time_ms = np.arange(60, dtype=np.int64) * 1000
     value = 4096.0 * np.random.default_rng(1).integers(50_000, 51_000, 60)
-    _, low, high, mean, last, count, *_ = summarize(GAUGE, time_ms, time_ms * 1_000_000, value)
-    assert (low[0], high[0], last[0], count[0]) == (value.min(), value.max(), value[-1], 60)
-    assert abs(mean[0] - value.mean()) <= np.ptp(value) / 65_536
+    table = tabulate(
+        [(GAUGE, 0, summarize(GAUGE, time_ms, time_ms * 1_000_000, value))], [NO_WORDS] * len(LABELS)
+    )
+    (row,) = table.select(["min", "max", "mean", "last", "count"]).to_pylist()
+    assert (row["min"], row["max"], row["last"], row["count"]) == (value.min(), value.max(), value[-1], 60)
+    assert abs(row["mean"] - value.mean()) <= np.ptp(value) / 65_536
     # 0.2 GB, of which 4 MB move: 22 binary digits before the point, and fewer than five behind it.
-    assert float(mean[0] * 2**5).is_integer()
+    assert float(row["mean"] * 2**5).is_integer()
