@@ -52,7 +52,7 @@ def test_unlimited_and_missing_stay_what_they_are() -> None:
 def test_samples_are_exact_and_a_mean_is_short() -> None:
     """Lowest, highest and last are samples; a mean of sixty has no more digits than are known."""
     time_ms = np.arange(60, dtype=np.int64) * 1000
-    value = 4096.0 * np.random.default_rng(1).integers(50_000, 51_000, 60)
+    value = np.random.default_rng(1).integers(50_000, 51_000, 60).astype(np.float64) * 4096
     table = tabulate(
         [(GAUGE, 0, summarize(GAUGE, time_ms, time_ms * 1_000_000, value))], [NO_WORDS] * len(LABELS)
     )

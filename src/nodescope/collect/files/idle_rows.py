@@ -46,7 +46,7 @@ class IdleRows:
         self._grid = grid
         known = grid.table.columns
         self._alternatives = [[known[name] for name in names if name in known] for names in alternatives]
-        self._groups = self._alternatives
+        self._groups: list[Sequence[int]] = [*self._alternatives]
         """Without those that no row had a number in when the set was new: who gets one later is not idle."""
         self._entities: tuple[Entity, ...] = ()
         self._before: Values = np.empty((0, 0))

@@ -9,7 +9,7 @@ hand it to the sinks.
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -48,8 +48,10 @@ def take_block(segment: ReadSegment, mono_ns: int) -> Block | None:
     if segment.faults and any(fault.status == "raised" for fault in segment.faults):
         return None
     block = segment.block(mono_ns)
-    # Most ticks go through here a dozen times.
-    return block if block is None or isinstance(block, Block) else check_all(Block, (block,))[0]
+    # A dozen times a tick: what it promises is looked at before it is listed.
+    if block is None or type(block) is Block:
+        return block
+    return check_all(Block, (block,))[0]
 
 
 def refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
