@@ -154,7 +154,6 @@ def write_cost(capture: str, data: str) -> dict[str, Any]:
         "compression_level": 3,
         "row_group_size": ROW_GROUP_ROWS,
         "use_dictionary": names,
-        "write_page_index": True,
         "bloom_filter_options": {"l_container_id": {"ndv": 400, "fpp": 0.01}},
     }
     ours, bare = [], []

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.keep.frames import (
     CURRENT,
+    A,
     Recorder,
     Stopped,
     archived_times,
@@ -122,6 +124,49 @@ def test_a_consolidator_stopped_anywhere_loses_and_doubles_nothing(tmp_path: Pat
         assert archived_times(folder) == list(range(20)), f"finished after {stop_at}"
         assert [file.kind for file in folder.files()] == ["consolidated"]
         assert not list(folder.path.rglob("*.tmp"))
+
+
+# 12:00, the first frame of an hour, and when what it has may be merged.
+NOON, NOON_MS, RIPE_MS = 60, 1_772_366_400_000, 400_000
+
+
+def make_parts(folder: DataFolder) -> None:
+    """An hour that is not over: two merged parts of two minutes, each with its rollup."""
+    for part in range(2):
+        for half in range(2):
+            segment = 2 * part + half
+            write_log(folder, frames(60, NOON + 60 * segment), segment=segment + 1)
+        convert_all(Disk(), folder)
+        Consolidator(Disk(), folder, least=2).run_pass(NOON_MS + 120_000 * (part + 1) + RIPE_MS)
+    assert len(list(folder.rollup.files())) == 2
+
+
+def count_in_minutes(folder: DataFolder) -> int:
+    """Samples of one container, by buckets of whole minutes."""
+    answer = Engine().query(read_catalog([folder.path]), "memory", [A.ids[0]], max_points=4)
+    return int(answer.lines[0].points.count.sum())
+
+
+def test_the_rollups_of_an_hours_parts_become_one(tmp_path: Path) -> None:
+    """forall n: stopped before operation n, no minute counts twice or is missing; in the end there is one rollup."""
+    make_parts(DataFolder(tmp_path / "parts"))
+    hour_over_ms = NOON_MS + 3_600_000 + RIPE_MS
+    recorder = Recorder()
+    shutil.copytree(tmp_path / "parts", tmp_path / "count")
+    Consolidator(recorder.disk(), DataFolder(tmp_path / "count")).run_pass(hour_over_ms)
+    for stop_at in range(len(recorder.operations)):
+        folder = DataFolder(tmp_path / f"stop-{stop_at}")
+        shutil.copytree(tmp_path / "parts", folder.path)
+        with pytest.raises(Stopped):
+            Consolidator(Recorder(stop_at).disk(), folder).run_pass(hour_over_ms)
+        assert count_in_minutes(folder) == 240, f"stopped before operation {stop_at}"
+        Consolidator(Disk(), folder).run_pass(hour_over_ms)
+        assert count_in_minutes(folder) == 240, f"finished after {stop_at}"
+        (rollup,) = folder.rollup.files()
+        assert (rollup.from_ms, pq.read_metadata(rollup.path).num_rows) == (NOON_MS, 4 * 7)
+        before = rollup.path.stat().st_mtime_ns
+        Consolidator(Disk(), folder).run_pass(hour_over_ms)
+        assert [file.path.stat().st_mtime_ns for file in folder.rollup.files()] == [before]
 
 
 def test_a_file_is_not_merged_while_its_log_is_there(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Exposition against a naive renderer and prometheus_client's parsers, over changing sets of entities."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -258,3 +258,40 @@ def test_a_limit_is_the_same_under_both_names() -> None:
         'container_spec_cpu_quota{id="/a"} 50000',
         'nodescope_container_spec_cpu_quota{id="/a"} 50000',
     ]
+
+
+class CountedLabels(tuple[tuple[str, str], ...]):
+    """Labels that say how often they were looked through."""
+
+    __slots__ = ()
+    looked = 0
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        CountedLabels.looked += 1
+        return super().__iter__()
+
+
+def test_of_a_set_that_changed_only_who_came_is_rendered() -> None:
+    """Two hundred containers stay, one comes at each scrape: nobody else's labels are looked at again."""
+    metrics = (Metric("a", "gauge", "A.", "a_bytes"), Metric("b", "counter", "B.", "b_total"))
+    table = Table(
+        "container", "container", ("container",), metrics, Info("container_info", "Who.", ("image",))
+    )
+    entities = tuple(
+        Entity("container", (str(number),), CountedLabels([("name", f"n{number}")]), (("image", "i"),))
+        for number in range(200)
+    )
+    exposition = Exposition("compatible", openmetrics=False)
+
+    def render(shown: tuple[Entity, ...]) -> tuple[int, str]:
+        before = CountedLabels.looked
+        text = exposition.render([Block(table, shown, np.ones((len(shown), 2)), 0)])
+        return CountedLabels.looked - before, text
+
+    _, first = render(entities[:199])
+    looked, second = render(entities)
+    alone, _ = render(entities[:198])
+    # For its series once, and twice for its line of the info family.
+    assert (looked, alone) == (3, 0)
+    assert second.count('name="n199"') == 3
+    assert [line for line in second.splitlines() if "n199" not in line] == first.splitlines()

@@ -30,6 +30,7 @@ from nodescope.keep.copy.object_store import open_store
 from nodescope.keep.disk import Disk
 from nodescope.keep.folder import SIDECAR, SUM, DataFolder
 from nodescope.keep.retention import RetentionLimits, apply_retention
+from nodescope.keep.rollup import MEAN_DIGITS
 from nodescope.keep.sidecar import read_sidecar
 from nodescope.read.files.catalog import read_catalog
 from nodescope.read.query.engine import Engine
@@ -110,10 +111,10 @@ def read_all(folder: DataFolder) -> tuple[Values, list[str]]:
 
 
 def differ(key: tuple[object, ...], one: float, other: float) -> bool:
-    """Samples to the last bit; a mean is added up in the order of the files."""
+    """Samples to the last bit; a mean is rounded to a part of its minute's span (decision 0109), once for each file."""
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) != math.isnan(other)
-    return one != other if key[1] == SAMPLES else not math.isclose(one, other)
+    return one != other if key[1] == SAMPLES else not math.isclose(one, other, rel_tol=2 * 2.0**-MEAN_DIGITS)
 
 
 def run_round(base: Path, place: Path, truth: Values, number: int, tally: Tally) -> None:

@@ -72,8 +72,10 @@ def live_until_killed(data: Path, dice: random.Random, longest: float = LONGEST_
 def read_archived(data: Path) -> Counter[int]:
     """How often each time is served for one container of the node."""
     found: Counter[int] = Counter()
+    # A connection of its own: the lanes ask at the same time.
+    connection = duckdb.connect()
     for entry in read_catalog([data]).entries:
-        rows = duckdb.execute(
+        rows = connection.execute(
             f"SELECT epoch_ms(time), count(*) FROM read_parquet('{entry.path}') WHERE metric_name = '{METRIC}' "
             f"AND l_container_id = (SELECT min(l_container_id) FROM read_parquet('{entry.path}') "
             f"WHERE metric_name = '{METRIC}') GROUP BY 1"

@@ -56,6 +56,8 @@ from nodescope.keep.sidecar import (
 # Rows decoded at once per source: half a MiB, beside its open pages. Measured
 # on seven files of 800,000 rows: 8,192 peak at 225 MiB, 32,768 at 282.
 BATCH_ROWS = 8_192
+# Of a single source, for its rollup: a quarter less CPU than in small batches.
+ALONE_ROWS = 65_536
 
 
 Series = tuple[str, Identity, Integers, Floats]
@@ -77,10 +79,10 @@ class MergeSource:
     def rows(self) -> int:
         return sum(self.file.metadata.row_group(number).num_rows for number in self.groups)
 
-    def runs(self) -> Iterator[Series]:
+    def runs(self, batch_rows: int = BATCH_ROWS) -> Iterator[Series]:
         columns = ["time", "value", "metric_name", *IDENTITY]
         batches = self.file.iter_batches(
-            batch_size=BATCH_ROWS, row_groups=list(self.groups), columns=columns, use_threads=False
+            batch_size=batch_rows, row_groups=list(self.groups), columns=columns, use_threads=False
         )
         try:
             for batch in batches:
@@ -121,7 +123,8 @@ def split_runs(batch: pa.RecordBatch) -> Iterator[Series]:
 def merge_runs(sources: Sequence[MergeSource]) -> Iterator[Series]:
     """In order, each series once."""
     series_of = itemgetter(0, 1)
-    in_turn = heapq.merge(*(source.runs() for source in sources), key=series_of)
+    batch_rows = BATCH_ROWS if len(sources) > 1 else ALONE_ROWS
+    in_turn = heapq.merge(*(source.runs(batch_rows) for source in sources), key=series_of)
     for (metric, identity), runs in groupby(in_turn, series_of):
         _, _, times, values = zip(*runs)
         yield metric, identity, *in_order(times, values)

@@ -74,7 +74,6 @@ def open_writer(output: SummingOutput, schema: pa.Schema, level: int, **options:
         compression_level=level,
         use_dictionary=[field.name for field in schema if field.type == TEXT],
         data_page_size=PAGE_BYTES,
-        write_page_index=True,
         write_page_checksum=True,
         store_schema=False,
         **options,

@@ -10,7 +10,8 @@ rate_mean and rate_max, its increase per second from sample to sample, so that
 a spike of one second still shows in a chart of a year; a gauge has null
 there. Made from consolidated files; the footer says which segments of the log
 are in it, so that none is rolled up twice: a rollup whose segments another one
-has as well is removed. Its checksum lies beside it as minute-<UTC>-<UTC>.sum.
+has as well is removed. An hour that is over has one, in place of those that its
+parts had while it was not. Its checksum lies beside it as minute-<UTC>-<UTC>.sum.
 """
 
 import json
@@ -29,6 +30,7 @@ from nodescope.keep.check.seal import seal_json, unseal_json
 from nodescope.keep.check.sums import FileSum, SummingOutput, check_file, sum_from_json, sum_to_json
 from nodescope.keep.disk import TEMPORARY, Disk
 from nodescope.keep.folder import (
+    MS_PER_HOUR,
     PARQUET,
     ArchiveFile,
     DataFolder,
@@ -59,9 +61,16 @@ MINUTE_MS = 60_000
 # Eleven numbers a row and fourteen labels: some 10 MiB while it is made.
 ROW_GROUP_ROWS = 65_536
 # A question is about one metric: where so many rows are together, the next metric begins a row group.
-# An hour of 100 containers has 6,000 rows of each. Every row group has its own words: half as many rows
-# make rollups 20 % larger, these 10 %.
-ROW_GROUP_LEAST = 10_000
+# An hour of 100 containers has 6,000 rows of each. Every row group has its own words and a part of the
+# footer, which take longer to read than some rows more (docs/decisions/0109).
+ROW_GROUP_LEAST = 20_000
+# Which row groups a reader may skip; of single numbers nobody asks.
+STATISTICS = ("time", "metric_name", "l_container_id", "l_scope")
+# Beyond these binary digits a mean of sixty samples and a rate are noise, which does not pack. A mean has
+# them of what the minute spans from its lowest to its highest sample, a rate of itself: a reading's moment
+# is known less well (docs/decisions/0109).
+MEAN_DIGITS = 16
+RATE_DIGITS = 20
 NUMBERS = ("min", "max", "mean", "last")
 RATES = ("rate_min", "rate_mean", "rate_max")
 # A counter's growth over a longer gap is known, but not when it happened.
@@ -88,8 +97,8 @@ Summary = tuple[Integers | Floats, ...]
 def summarize(metric: Metric, time_ms: Integers, mono_ns: Integers, value: Floats) -> Summary:
     """Of one series; unlimited stays unlimited."""
     minutes = time_ms // MINUTE_MS * MINUTE_MS
-    starts = np.flatnonzero(np.r_[True, minutes[1:] != minutes[:-1]])
-    ends = np.r_[starts[1:], len(minutes)]
+    edges = np.flatnonzero(minutes[1:] != minutes[:-1]) + 1
+    starts, ends = np.append(0, edges), np.append(edges, len(minutes))
     count = ends - starts
     return (
         minutes[starts],
@@ -102,6 +111,23 @@ def summarize(metric: Metric, time_ms: Integers, mono_ns: Integers, value: Float
     )
 
 
+def round_means(mean: Floats, low: Floats, high: Floats) -> Floats:
+    """Each between its lowest and its highest sample, and their very value where they are the same."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        # A step is a power of two; half of one is at most 2**-MEAN_DIGITS of the span.
+        step = np.frexp(high - low)[1] - MEAN_DIGITS
+        rounded = np.ldexp(np.rint(np.ldexp(mean, -step)), step)
+    return np.where(np.isfinite(rounded), np.clip(rounded, low, high), mean)
+
+
+def round_rates(rate: Floats) -> Floats:
+    """In order: the mean of a minute stays between its lowest and its highest."""
+    share, power = np.frexp(rate)
+    with np.errstate(over="ignore"):
+        rounded = np.ldexp(np.rint(np.ldexp(share, RATE_DIGITS)), power - RATE_DIGITS)
+    return np.where(np.isfinite(rounded), rounded, rate)
+
+
 def summarize_rates(
     metric: Metric, mono_ns: Integers, value: Floats, starts: Integers
 ) -> tuple[Floats, Floats, Floats]:
@@ -110,7 +136,7 @@ def summarize_rates(
     if metric.kind != "counter":
         return nothing, nothing, nothing
     with np.errstate(invalid="ignore"):
-        increase, elapsed = (np.r_[np.nan, one] for one in derive_growth(value, mono_ns, metric))
+        increase, elapsed = (np.append(np.nan, one) for one in derive_growth(value, mono_ns, metric))
         good = (elapsed <= GAP_SECONDS) & np.isfinite(increase)
         rate = np.divide(increase, elapsed, out=np.full(len(value), np.nan), where=good)
     seconds = np.add.reduceat(np.where(good, elapsed, 0.0), starts)
@@ -123,7 +149,12 @@ def summarize_rates(
     )
 
 
-def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
+def write_rollup(disk: Disk, folder: Path, source: MergeSource, parts: Sequence[Path] = ()) -> Path:
+    """
+    Of a file; the rollups of its parts are removed when it is whole, and before it has its name.
+
+    Between the two, and after a crash there, nobody sees a minute twice: the samples are read, and rolled up again.
+    """
     head = source.sidecar.head
     disk.make_folder(folder)
     # The same name again is the same content, or more of it: it is replaced.
@@ -132,7 +163,7 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
     footer = {"kind": "minute", "node": head.node, "segments": head.segments, "replaces": []}
     with disk.removing_half(temporary), disk.create(temporary) as output:
         summing = SummingOutput(output)
-        writer = open_writer(summing, SCHEMA, MERGED_LEVEL)
+        writer = open_writer(summing, SCHEMA, MERGED_LEVEL, write_statistics=list(STATISTICS))
         try:
             for table in tabulate_source(source):
                 writer.write_table(table)
@@ -141,6 +172,8 @@ def write_rollup(disk: Disk, folder: Path, source: MergeSource) -> Path:
         finally:
             abandon_writer(writer)
         output.sync()
+    if parts:
+        remove_files(disk, [part for part in parts if part != path])
     disk.write_whole(companion_of(path), seal_json({"file": sum_to_json(summing.finish())}))
     disk.rename(temporary, path)
     disk.sync_folder(folder)
@@ -188,6 +221,8 @@ def tabulate(
     metrics, ranks, summaries = zip(*pending)
     lengths = np.array([len(summary[0]) for summary in summaries])
     whole = [np.concatenate(parts) for parts in zip(*summaries)]
+    whole[3] = round_means(whole[3], low=whole[1], high=whole[2])
+    whole[6:] = map(round_rates, whole[6:])
     rank = np.array(ranks)
     arrays = {
         "time": wrap(whole[0], SCHEMA.field("time").type),
@@ -232,7 +267,11 @@ def note_nothing(path: Path, error: BaseException) -> None:
 
 
 def renew_rollups(disk: Disk, folder: DataFolder, partition: Path, note: Note = note_nothing) -> int:
-    """A rollup for every consolidated file that has none; rollups that it contains are removed."""
+    """
+    A rollup for every consolidated file that has none, and one for an hour in place of several.
+
+    Rollups that another one contains are removed. Of a day's file those of its hours stay.
+    """
     files = [file for file in list_partition(partition) if file.kind == "consolidated"]
     target = folder.rollup.partition(
         partition.parent.name.removeprefix("dt="), partition.name.removeprefix("identifier=")
@@ -242,15 +281,21 @@ def renew_rollups(disk: Disk, folder: DataFolder, partition: Path, note: Note = 
         known = read_known_rollups(target, note)
         try:
             segments = dict(read_sidecar(file.sidecar).head.segments)
-            if covers(list(known.values()), segments):
+            parts = [path for path, inside in known.items() if covers([segments], inside)]
+            is_one = len(parts) < 2 or not is_in_an_hour(file)
+            if is_one and covers(list(known.values()), segments):
                 continue
-            write_rollup(disk, target, open_source(file.path))
+            write_rollup(disk, target, open_source(file.path), parts)
         except (ArchiveRefused, OSError, ArithmeticError, ValueError, KeyError) as error:
             note(file.path, error)
             continue
         made += 1
     drop_contained(disk, read_known_rollups(target, note))
     return made
+
+
+def is_in_an_hour(file: ArchiveFile) -> bool:
+    return file.to_ms is not None and file.from_ms // MS_PER_HOUR == file.to_ms // MS_PER_HOUR
 
 
 def drop_contained(disk: Disk, known: Mapping[Path, Mapping[str, Any]]) -> None:

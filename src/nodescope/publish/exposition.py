@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,14 +168,12 @@ def list_families(tables: Sequence[Table], mode: str, *, openmetrics: bool) -> l
     return list(families.values())
 
 
-def info_lines(name: str, info: Info, entities: tuple[Entity, ...]) -> list[str]:
-    lines = []
-    for entity in entities:
-        # Services have no identity to tell beyond their path.
-        if entity.details and entity.scope != "service":
-            pairs = [*entity.labels, *((label, entity.attribute(label) or "") for label in info.labels)]
-            lines.append(f"{name}{render_labels(pairs)} 1\n")
-    return lines
+def info_line(name: str, info: Info, entity: Entity) -> str:
+    # Services have no identity to tell beyond their path.
+    if not entity.details or entity.scope == "service":
+        return ""
+    pairs = [*entity.labels, *((label, entity.attribute(label) or "") for label in info.labels)]
+    return f"{name}{render_labels(pairs)} 1\n"
 
 
 @dataclass(slots=True)
@@ -313,6 +311,8 @@ class Exposition:
         self._openmetrics = openmetrics
         self._plan: ExpositionPlan | None = None
         self._memory = Memory()
+        self._rendered: dict[tuple[str, str], RenderedSet] = {}
+        """By table and info family, of their newest sets: of the next one, most entities are the same."""
 
     def render(self, blocks: Sequence[Block]) -> str:
         key = tuple(item for block in blocks for item in (block.table, block.entities))
@@ -356,6 +356,8 @@ class Exposition:
         sections = memory.recall(tuple(map(id, tables)), partial(self._split, tables))
         plans = [(section, self._plan_section(section, blocks)) for section in sections]
         memory.settle()
+        names = {table.name for table in tables}
+        self._rendered = {key: known for key, known in self._rendered.items() if key[0] in names}
         made = join_sections(key, plans)
         if self._plan:
             keep_texts(self._plan, made)
@@ -388,7 +390,8 @@ class Exposition:
                 entities = blocks[source.block].entities
                 kept = measured[place : place + len(entities)]
                 place += len(entities)
-                lines = prefix_lines(family.name, source.metric, self._render_entities(entities), kept)
+                rendered = self._render_entities(blocks[source.block])
+                lines = prefix_lines(family.name, source.metric, rendered, kept)
                 plan.prefixes += lines
                 counts.append(len(lines))
             if len(plan.prefixes) > start:
@@ -401,14 +404,29 @@ class Exposition:
         plan.divisors = np.repeat([source.divisor for source in sources], counts)
         return plan
 
-    def _render_entities(self, entities: tuple[Entity, ...]) -> list[str]:
-        return self._memory.recall(id(entities), partial(render_entities, entities))
+    def _render_entities(self, block: Block) -> list[str]:
+        place = (block.table.name, "")
+        return self._memory.recall(
+            id(block.entities), partial(self._render_each, place, block.entities, render_entity)
+        )
 
     def _render_infos(self, family: ExpositionFamily, blocks: Sequence[Block]) -> str:
-        lines: list[str] = []
+        text = ""
         for number, info in family.infos:
-            lines += info_lines(family.name, info, blocks[number].entities)
-        return family.header + "".join(lines) if lines else ""
+            make = partial(info_line, family.name, info)
+            place = (blocks[number].table.name, family.name)
+            text += "".join(self._render_each(place, blocks[number].entities, make))
+        return family.header + text if text else ""
+
+    def _render_each(
+        self, place: tuple[str, str], entities: tuple[Entity, ...], make: Callable[[Entity], str]
+    ) -> list[str]:
+        """Those that stayed are the same objects, and so is their text."""
+        before = self._rendered.get(place)
+        known = dict(zip(map(id, before.entities), before.texts)) if before else {}
+        texts = [make(entity) if (text := known.get(id(entity))) is None else text for entity in entities]
+        self._rendered[place] = RenderedSet(entities, texts)
+        return texts
 
 
 def join_sections(key: tuple[object, ...], plans: list[tuple[Section, SectionPlan]]) -> ExpositionPlan:
@@ -471,13 +489,13 @@ def render_pieces(blocks: Sequence[Block], mode: str, *, openmetrics: bool) -> I
         if lines:
             yield (family.header + "".join(lines)).encode("utf-8", "replace")
             continue
-        infos = [
-            line
+        infos = "".join(
+            info_line(family.name, info, entity)
             for number, info in family.infos
-            for line in info_lines(family.name, info, blocks[number].entities)
-        ]
+            for entity in blocks[number].entities
+        )
         if infos:
-            tail.append((family.header + "".join(infos)).encode("utf-8", "replace"))
+            tail.append((family.header + infos).encode("utf-8", "replace"))
     yield from tail
 
 
@@ -488,7 +506,7 @@ def source_lines(
     cells = pick_cells(source, block.values)
     kept = ~np.isnan(cells)
     if id(block.entities) not in rendered:
-        rendered[id(block.entities)] = render_entities(block.entities)
+        rendered[id(block.entities)] = [render_entity(entity) for entity in block.entities]
     prefixes = prefix_lines(name, source.metric, rendered[id(block.entities)], kept)
     values = render_values(cells[kept] * source.factor / source.divisor)
     return (f"{prefix[1:]}{value}\n" for prefix, value in zip(prefixes, values))
@@ -506,19 +524,25 @@ def split_scale(scale: float) -> tuple[float, float]:
     return (1.0, inverse) if abs(inverse * scale - 1) < 1e-9 else (scale, 1.0)
 
 
-def render_entities(entities: tuple[Entity, ...]) -> list[str]:
-    """Their labels, without the braces."""
-    return [render_labels(entity.labels)[1:-1] for entity in entities]
+class RenderedSet(NamedTuple):
+    """The labels of a set of entities, which it keeps alive: an identity is no other's meanwhile."""
+
+    entities: tuple[Entity, ...]
+    texts: list[str]
+
+
+def render_entity(entity: Entity) -> str:
+    """Its labels, without the braces."""
+    return render_labels(entity.labels)[1:-1]
 
 
 def prefix_lines(name: str, metric: Metric, rendered: Sequence[str], kept: NDArray[np.bool_]) -> list[str]:
     """`name{labels} ` of the entities that have a line."""
     fixed = render_labels(metric.labels)[1:-1]
-    lines = []
-    for number in np.flatnonzero(kept).tolist():
-        inside = ",".join(part for part in (rendered[number], fixed) if part)
-        lines.append(f"\n{name}{{{inside}}} " if inside else f"\n{name} ")
-    return lines
+    texts = [rendered[number] for number in np.flatnonzero(kept).tolist()]
+    if fixed:
+        texts = [f"{text},{fixed}" if text else fixed for text in texts]
+    return [f"\n{name}{{{text}}} " if text else f"\n{name} " for text in texts]
 
 
 def pick_cells(source: BlockSource, values: Values) -> Values:

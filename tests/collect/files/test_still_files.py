@@ -33,13 +33,13 @@ SEEN = ("usage", "current", "throttled")
 class Containers:
     """Each has a CPU time, memory in use, and how often it was throttled."""
 
-    def __init__(self, folder: Path, count: int, reader: str) -> None:
+    def __init__(self, folder: Path, count: int, reader: str, unused: tuple[Number, ...] = ()) -> None:
         self.node = Node(folder)
         native, _ = load_native("auto") if reader == "native" else (None, "")
         if reader == "native" and native is None:
             pytest.skip("the native reader was not built")
         self.grid = FileGrid(MAIN, LAYOUTS, NodeRoot(self.node.path, native=native), Descriptors(1000))
-        self.grid.still_files = StillFiles(MAIN, (USAGE, OTHER_USAGE), (THROTTLED,))
+        self.grid.still_files = StillFiles(MAIN, (USAGE, OTHER_USAGE), (THROTTLED,), unused)
         self.numbers = [dict.fromkeys(SEEN, 0) for _ in range(count)]
         entities = tuple(Entity("container", (str(row),)) for row in range(count))
         for row, entity in enumerate(entities):
@@ -113,6 +113,37 @@ def test_files_of_idle_rows_are_not_read(tmp_path: Path) -> None:
     with mock.patch("os.pread", wraps=os.pread) as pread:
         made.read()
     # Two of each, and the third of the one that worked and of those whose turn it is.
+    assert pread.call_count in (2 * 50 + 50 // TRUST_READINGS, 2 * 50 + 50 // TRUST_READINGS + 1)
+    made.grid.close()
+
+
+@pytest.mark.parametrize("reader", ["python", "native"])
+def test_zeros_of_who_never_had_a_quota_are_read_in_turns(tmp_path: Path, reader: str) -> None:
+    """Its first period is seen within five ticks although it works, and from then on every one at once."""
+    made = Containers(tmp_path, 50, reader, unused=(THROTTLED,))
+    made.settle()
+    seen = []
+    for tick in range(3 * TRUST_READINGS):
+        for row in range(50):
+            made.add(row, "usage", 1)
+        made.add(3, "throttled", int(tick >= 2))
+        seen.append(made.read() == made.numbers)
+    late = seen.index(False)
+    assert late == 2
+    assert True in seen[late : late + TRUST_READINGS]
+    assert all(seen[late + TRUST_READINGS :])
+    made.grid.close()
+
+
+def test_zeros_are_not_read_while_the_container_works(tmp_path: Path) -> None:
+    made = Containers(tmp_path, 50, "python", unused=(THROTTLED,))
+    made.add(7, "throttled", 1)
+    made.settle()
+    for row in range(50):
+        made.add(row, "usage", 1)
+    with mock.patch("os.pread", wraps=os.pread) as pread:
+        made.read()
+    # Two of each, the third of those whose turn it is, and of the one that was throttled once.
     assert pread.call_count in (2 * 50 + 50 // TRUST_READINGS, 2 * 50 + 50 // TRUST_READINGS + 1)
     made.grid.close()
 

@@ -112,3 +112,13 @@ def test_a_row_group_of_a_rollup_ends_with_a_metric(
     # Twenty minutes of two containers are too few rows for a row group of their own.
     assert [len(one) for one in metrics] == [2, 2]
     assert apart.read().to_pylist() == together.to_pylist()
+
+
+def test_only_what_a_reader_may_skip_by_has_statistics(folder: DataFolder) -> None:
+    """Of a chunk of one page a page index says what the footer has said."""
+    (file,) = folder.rollup.files()
+    group = pq.read_metadata(file.path).row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    told = {column.path_in_schema for column in columns if column.statistics}
+    assert told == {"time", "metric_name", "l_container_id", "l_scope"}
+    assert not any(column.has_column_index or column.has_offset_index for column in columns)

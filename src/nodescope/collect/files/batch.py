@@ -305,14 +305,15 @@ class FileGrid:
         if wanted is not None and self.still_files:
             # Those that tell whether the others stand still come first.
             first = self.still_files.pick_witnesses(wanted, self._slices)
-            faults += self._read_files(values, np.flatnonzero(first))
+            faults += self._read_files(values, first.nonzero()[0])
             before = self._flat.reshape(-1, self.width)
             self.still_files.leave_out(
                 wanted, self._slices, self._row_of, before, values.reshape(-1, self.width)
             )
-        faults += self._read_files(values, None if wanted is None else np.flatnonzero(wanted))
+        faults += self._read_files(values, None if wanted is None else wanted.nonzero()[0])
         if self.still_files:
-            self.still_files.note(self._flat.reshape(-1, self.width), values.reshape(-1, self.width))
+            before, now = self._flat.reshape(-1, self.width), values.reshape(-1, self.width)
+            self.still_files.note(self._slices, before, now)
         if faults:
             self.read_all_next()
         # A file that could not be opened stays a fault as long as its row.

@@ -45,7 +45,9 @@ class IdleRows:
         """Each of the alternatives names columns of which a row has one: of v1 or of v2."""
         self._grid = grid
         known = grid.table.columns
-        self._groups = [[known[name] for name in names if name in known] for names in alternatives]
+        self._alternatives = [[known[name] for name in names if name in known] for names in alternatives]
+        self._groups: list[Sequence[int]] = [*self._alternatives]
+        """Without those that no row had a number in when the set was new: who gets one later is not idle."""
         self._entities: tuple[Entity, ...] = ()
         self._before: Values = np.empty((0, 0))
         """What the other grid had read when this one was."""
@@ -63,18 +65,28 @@ class IdleRows:
         known, self._entities = self._entities, entities
         self._readings += 1
         if known is not entities:
+            self._groups = [leave_out_empty(columns, self._before) for columns in self._alternatives]
             return None
         idle = find_same(self._groups, before, self._before)
         idle[self._readings % TRUST_READINGS :: TRUST_READINGS] = False
         return idle if idle.any() else None
 
 
+def leave_out_empty(columns: Sequence[int], values: Values) -> Sequence[int]:
+    """The columns in which some row has a number; all where none has."""
+    return [column for column in columns if not np.isnan(values[:, column]).all()] or columns
+
+
 def find_same(groups: Sequence[Sequence[int]], before: Values, now: Values) -> Mask:
     """Rows that have the same numbers as before in each of these groups of columns, and at least one in each."""
     alike: Mask = np.ones(len(now), dtype=np.bool_)
     for columns in groups:
+        if len(columns) == 1:
+            # What is not a number is not equal to itself.
+            alike &= before[:, columns[0]] == now[:, columns[0]]
+            continue
         was, has = before[:, columns], now[:, columns]
-        # What is not a number is not equal to itself: a row needs one that is.
+        # A row needs one that is a number.
         same = was == has
         alike &= same.any(axis=1) & (same | (np.isnan(was) & np.isnan(has))).all(axis=1)
     return alike

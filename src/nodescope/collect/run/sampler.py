@@ -9,7 +9,7 @@ hand it to the sinks.
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
@@ -48,7 +48,10 @@ def take_block(segment: ReadSegment, mono_ns: int) -> Block | None:
     if segment.faults and any(fault.status == "raised" for fault in segment.faults):
         return None
     block = segment.block(mono_ns)
-    return None if block is None else check_all(Block, (block,))[0]
+    # A dozen times a tick: what it promises is looked at before it is listed.
+    if block is None or type(block) is Block:
+        return block
+    return check_all(Block, (block,))[0]
 
 
 def refresh_source(source: BatchSource, tick: Tick) -> tuple[Event, ...]:
@@ -65,14 +68,14 @@ class SourceSlot:
         self.refresh_cost_ns = 0
         self.is_fixed = False
         """Whether its entities are always the same: then there is nothing to refresh."""
+        self.segments: Sequence[tuple[ReadSegment, int]] = ()
+        """Of a source they are the same as long as it is open."""
         self._make = make
 
     def open(self, context: Context) -> None:
         self.source, self.outcome = run_guarded(self.name, lambda: self._make(context), None)
         self.is_fixed = isinstance(self.source, OpenFiles)
-
-    def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        return self.source.segments() if self.source else ()
+        self.segments = tuple(self.source.segments()) if self.source else ()
 
 
 class Sampler:
@@ -215,16 +218,17 @@ class Sampler:
             self.counters.errors[name, outcome.detail] += 1
 
     def _register(self, slot: SourceSlot) -> None:
-        for segment, tier in slot.segments():
+        for segment, tier in slot.segments:
             self.budget.register(segment.table.name, tier)
 
     def _due(self, number: int) -> list[tuple[SourceSlot, ReadSegment]]:
+        outcomes, is_due = self.outcomes, self.budget.is_due
         return [
             (slot, segment)
             for slot in self._slots
-            if self.outcomes[slot.name].state == "ok"
-            for segment, _ in slot.segments()
-            if self.budget.is_due(segment.table.name, number)
+            if outcomes[slot.name].state == "ok"
+            for segment, _ in slot.segments
+            if is_due(segment.table.name, number)
         ]
 
     def _gather(self, due: Sequence[tuple[SourceSlot, ReadSegment]]) -> list[Block]:
@@ -233,15 +237,11 @@ class Sampler:
         mono_ns = self._clock.mono_ns()
         spent_ns: dict[str, int] = {}
         for slot, segment in due:
-            name = slot.name
-            if name not in spent_ns:
-                spent_ns[name] = slot.refresh_cost_ns
-            spent_ns[name] += segment.cost_ns
-            self.budget.note(segment.table.name, segment.cost_ns / 1e9)
-            found = segment.faults
-            self.faults[segment.table.name] = (
-                [one for one in found if one.status not in QUIET] if found else []
-            )
+            name, table, found = slot.name, segment.table.name, segment.faults
+            spent_ns[name] = spent_ns.get(name, slot.refresh_cost_ns) + segment.cost_ns
+            self.budget.note(table, segment.cost_ns / 1e9)
+            if found or table not in self.faults or self.faults[table]:
+                self.faults[table] = [one for one in found if one.status not in QUIET]
             block, outcome = run_guarded(name, partial(take_block, segment, mono_ns), None)
             if block is not None:
                 blocks.append(block)
@@ -265,7 +265,7 @@ class Sampler:
             return
         for fault in loud:
             self.counters.errors[slot.name, fault.status] += 1
-        first, _ = next(iter(slot.segments()))
+        first, _ = slot.segments[0]
         if segment is first and (block is None or np.isnan(block.values).all()):
             more = f" (and {len(loud) - 1} more)" if len(loud) > 1 else ""
             self.outcomes[slot.name] = Outcome("failed", f"{loud[0]}{more}", detail=loud[0].status)

@@ -83,7 +83,7 @@ class BatchSource(Protocol):
         ...
 
     def segments(self) -> Iterable[tuple[ReadSegment, int]]:
-        """Its segments, each with the tier it starts in."""
+        """Its segments, each with the tier it starts in; the same until it is closed."""
         ...
 
     def dropped(self) -> dict[str, int]:

@@ -52,6 +52,8 @@ KILLS = "proc/vmstat"
 WITNESS = "witness"
 # Stands still while the container does nothing.
 STILL = "still"
+# The same, and all zeros as long as the container has no quota.
+QUOTA = "quota"
 # Is set, and not measured.
 SETTING = "setting"
 
@@ -71,7 +73,7 @@ class CgroupFile:
     unchanged_with: str = ""
     """The file that stands still when this one does: PARENT, or another file of the node."""
     role: str = ""
-    """WITNESS, STILL or SETTING; empty for a file that is read with its table."""
+    """WITNESS, STILL, QUOTA or SETTING; empty for a file that is read with its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ LONG_STAT = partial(KeyValues, read_bytes=4096)
 FILES = (
     FileRow(MAIN, ACCOUNTS, "cpuacct.usage", number, role=WITNESS),
     FileRow(MAIN, ACCOUNTS, "cpuacct.stat", KeyValues, role=STILL),
-    FileRow(MAIN, QUOTAS, "cpu.stat", KeyValues, role=STILL),
+    FileRow(MAIN, QUOTAS, "cpu.stat", KeyValues, role=QUOTA),
     FileRow(MAIN, MEMORY, "memory.usage_in_bytes", number),
     FileRow(MAIN, MEMORY, "memory.oom_control", KeyValues, KILLS),
     FileRow(MAIN, BLKIO, "blkio.throttle.io_service_bytes_recursive", operations, PARENT),

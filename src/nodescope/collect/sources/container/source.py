@@ -57,6 +57,7 @@ from nodescope.collect.sources.container.metrics import (
     LIMITS,
     MAIN,
     PARENT,
+    QUOTA,
     SETTING,
     STAT,
     STILL,
@@ -161,9 +162,10 @@ class ContainerSource:
             grid.idle_rows = IdleRows(main, *watched)
         roles = {
             role: [file.layout for file in self._files[MAIN] if file.role == role]
-            for role in (WITNESS, STILL)
+            for role in (WITNESS, STILL, QUOTA)
         }
-        main.still_files = StillFiles(main.table, roles[WITNESS], roles[STILL])
+        spared = [*roles[STILL], *roles[QUOTA]]
+        main.still_files = StillFiles(main.table, roles[WITNESS], spared, roles[QUOTA])
         settings = [file.layout for file in self._files[LIMITS] if file.role == SETTING]
         limits.seldom = {id(layout): SETTING_READINGS for layout in settings}
 

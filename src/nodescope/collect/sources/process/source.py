@@ -265,16 +265,24 @@ class ProcessSource:
         # Nobody enters with an old reading: it would be stamped with this tick's time.
         head_start = np.where(self._inside, LEAD, self._fresh)
         rows = self._rank(self._heat * head_start, sizes * head_start)
-        if rows == everyone.chosen_rows and self._tick_number < self._look_tick:
+        is_same = rows == everyone.chosen_rows and self._look_tick > 0
+        if is_same and self._tick_number < self._look_tick:
             return
-        self._inside[:] = False
-        self._inside[rows] = True
-        everyone.rows.favour(rows)
-        shown = tuple(self._show(self._order[row], int(self._met_ticks[row])) for row in rows)
+        if not is_same:
+            self._inside[:] = False
+            self._inside[rows] = True
+            everyone.rows.favour(rows)
+        order, number = self._order, self._tick_number
+        chosen = [order[row] for row in rows]
+        for row, process in zip(rows, chosen):
+            # Most are known: nothing is called for them.
+            if process.look_tick <= number:
+                self._look_at(process, int(self._met_ticks[row]))
+        shown = tuple([process.shown for process in chosen if process.shown])
         if shown != everyone.chosen:
             everyone.chosen = shown
         everyone.chosen_rows = rows
-        self._look_tick = min((self._order[row].look_tick for row in rows), default=0)
+        self._look_tick = min([process.look_tick for process in chosen], default=number + 1)
 
     def _rank(self, by_cpu: Values, by_memory: Values) -> list[int]:
         """The rows of the largest by each, in ascending order."""
@@ -316,16 +324,15 @@ class ProcessSource:
         self._cpu_before = np.concatenate([self._cpu_before[kept], np.full(fresh, np.nan)])
         self._inside = np.concatenate([self._inside[kept], np.zeros(fresh, dtype=np.bool_)])
 
-    def _show(self, process: Process, met_tick: int) -> Entity:
-        if process.shown is None or self._tick_number >= process.look_tick:
-            # Known for as long again: one that enters late has settled long ago.
-            patience = max(RENAME_TICKS, min(self._tick_number - met_tick, SETTLED_TICKS))
-            look_tick = self._tick_number + patience
-            process.look_tick = look_tick - (look_tick % RENAME_TICKS if patience > RENAME_TICKS else 0)
-            shown = self._describe(process)
-            if shown != process.shown:
-                process.shown = shown
-        return process.shown
+    def _look_at(self, process: Process, met_tick: int) -> None:
+        """Its name and owner, and when they are read again."""
+        # Known for as long again: one that enters late has settled long ago.
+        patience = max(RENAME_TICKS, min(self._tick_number - met_tick, SETTLED_TICKS))
+        look_tick = self._tick_number + patience
+        process.look_tick = look_tick - (look_tick % RENAME_TICKS if patience > RENAME_TICKS else 0)
+        shown = self._describe(process)
+        if shown != process.shown:
+            process.shown = shown
 
     def _describe(self, process: Process) -> Entity:
         root = self._context.root
