@@ -7,10 +7,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep import parquet
+from nodescope.keep.check.bounds import read_page_header
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
@@ -70,7 +73,7 @@ def test_the_rows_are_those_that_duckdb_finds(
 
 @pytest.mark.parametrize(
     ("page_rows", "group_rows", "is_plain"),
-    [(2000, 2000, True), (15_000, 15_000, True), (30_000, 30_000, False), (70, 2000, False)],
+    [(2000, 2000, True), (15_000, 15_000, True), (30_000, 30_000, True), (70, 2000, False)],
 )
 def test_rows_are_cut_out_of_pages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page_rows: int, group_rows: int, is_plain: bool
@@ -78,7 +81,7 @@ def test_rows_are_cut_out_of_pages(
     """
     Of few containers without the others, and of all.
 
-    Whichever row group they begin and end in, of one metric and of several; by Arrow beside what is unlimited, and of many pages.
+    Whichever row group they begin and end in, of one metric and of several, with unlimited values and without; by Arrow of many pages.
     """
     monkeypatch.setattr(parquet, "PAGE_ROWS", page_rows)
     entry = write_groups(monkeypatch, tmp_path, group_rows)
@@ -91,7 +94,7 @@ def test_rows_are_cut_out_of_pages(
 
     monkeypatch.setattr(metric_rows, "read_plain", read_plain)
     ids = sorted({its_id for its_id, *_ in ask_duckdb(entry.path, METRICS[1])})
-    for metric in METRICS[:2]:
+    for metric in (*METRICS, QUOTA):
         for some in (*([one] for one in ids), [ids[4], ids[1]], ids, None):
             rows = RowReader().read(entry, Wanted(metric, some, "container", *EVER))
             named = np.repeat([one[CONTAINER] for one in rows.identities], np.diff(rows.starts))
@@ -122,6 +125,29 @@ def test_unlimited_values_have_no_bytes(
     assert np.isinf(rows.value).all()
     for metric in (QUOTA, METRICS[1]):
         assert not len(RowReader().read(entry, Wanted(metric, ["5"], "container", *EVER)).value)
+
+
+@pytest.mark.parametrize(
+    "unlimited", [(), (3,), tuple(range(40)), tuple(range(0, 100, 3)), tuple(range(9, 100))]
+)
+def test_levels_say_which_rows_have_a_value(tmp_path: Path, unlimited: Sequence[int]) -> None:
+    """Stretches of equal ones, bits, and both by turns, as Arrow writes them; of all rows, and of the first."""
+    expected = np.array([place not in unlimited for place in range(100)])
+    column = pa.array([1.0 if there else None for there in expected])
+    path = tmp_path / "levels.parquet"
+    pq.write_table(
+        pa.table({"value": column}), path, compression="NONE", use_dictionary=False, write_statistics=False
+    )
+    start = pq.read_metadata(path).row_group(0).column(0).data_page_offset
+    with path.open("rb") as file:
+        _, packed, header = read_page_header(file.fileno(), start)
+        page = memoryview(path.read_bytes())[start + header : start + header + packed]
+    levels = bytes(page[4 : container_rows.skip_levels(page)])
+    for count in (100, 41, 1):
+        np.testing.assert_array_equal(container_rows.read_levels(levels, count), expected[:count])
+    for broken in (levels[:-1], b"\x00\x00", b"\x01"):
+        with pytest.raises((ValueError, IndexError)):
+            container_rows.read_levels(broken, 100)
 
 
 def test_where_containers_begin_is_decoded_once_for_metrics_that_were_read_together(

@@ -20,16 +20,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
+from numpy.typing import NDArray
 
 from nodescope.base.block import Floats, Integers
 from nodescope.base.errors import ArchiveRefused
-from nodescope.keep.check.bounds import PAGE_BYTES, read_page_header
+from nodescope.keep.check.bounds import PAGE_BYTES, read_page_header, read_varint
 from nodescope.keep.label_columns import IDENTITY
 from nodescope.keep.parquet import cut_rows, first_line, join_chunks
 from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC
 
+BoolColumn = NDArray[np.bool_]
 # Of more containers hardly anything of a page would be left out.
 FEW = 16
 # Of a hundred containers some 30 KiB; hours in which nobody came or went have the same. A day has some kinds:
@@ -54,6 +56,8 @@ class PlainGroup:
 
     time: ColumnChunk
     value: ColumnChunk
+    has_nulls: bool
+    """Values that are unlimited have no bytes."""
     words: Mapping[str, int]
     """Columns that tell series apart: each one's place in `chunks`. All row groups of a file share it."""
     chunks: Integers
@@ -80,18 +84,18 @@ def list_plain(path: Path, size_bytes: int, mtime_ns: int) -> tuple[PlainGroup |
 
 def make_plain(group: Any, places: Mapping[str, int], words: Mapping[str, int]) -> PlainGroup | None:
     time, value = (group.column(places[name]) for name in ("time", "value"))
-    if not is_plain(time, "INT64") or not is_plain(value, "DOUBLE"):
+    if not is_plain(time, "INT64") or not is_plain(value, "DOUBLE") or time.statistics.null_count:
         return None
     chunks = np.array([chunk_of(group.column(places[name])) for name in words], np.int64)
-    return PlainGroup(chunk_of(time), chunk_of(value), words, chunks)
+    return PlainGroup(chunk_of(time), chunk_of(value), value.statistics.null_count > 0, words, chunks)
 
 
 def is_plain(column: Any, kind: str) -> bool:
-    """Without a null, which has no bytes: an unlimited value is one."""
+    """And it is known whether it has nulls."""
     statistics = column.statistics
-    has_all = statistics is not None and statistics.has_null_count and statistics.null_count == 0
+    is_known = statistics is not None and statistics.has_null_count
     is_packed_so = column.compression == "ZSTD" and set(column.encodings) <= PLAIN
-    return has_all and is_packed_so and column.physical_type == kind and not column.has_dictionary_page
+    return is_known and is_packed_so and column.physical_type == kind and not column.has_dictionary_page
 
 
 def chunk_of(column: Any) -> ColumnChunk:
@@ -208,7 +212,10 @@ def cut_group(
             there.sort(key=lambda one: one[1].start)
             pieces = [rows for _, rows in there]
         time_ms = unpack_rows(file.fileno(), group.time, pieces, is_optional=False)
-        value = unpack_rows(file.fileno(), group.value, pieces, is_optional=True)
+        if group.has_nulls:
+            value = unpack_some(file.fileno(), group.value, pieces)
+        else:
+            value = unpack_rows(file.fileno(), group.value, pieces, is_optional=True)
     if time_ms is None or value is None:
         return None
     starts = np.cumsum([0, *(rows.stop - rows.start for _, rows in there)])
@@ -223,28 +230,85 @@ def unpack_rows(
     """The bytes of these rows, which are in order; None where the column has more than one page."""
     if not rows:
         return b""
+    page = find_page(descriptor, chunk)
+    if page is None:
+        return None
+    if len(rows) == 1 and 2 * NUMBER_BYTES * rows[0].stop >= page.unpacked:
+        # Most of the page: in one go it needs no window beside it.
+        whole = memoryview(unpack_page(page))
+        return cut_bytes(whole, skip_levels(whole) if is_optional else 0, rows[0])
+    with page.unpacker.stream_reader(page.content) as stream:
+        # What may be null has its levels first, which say that nothing is: their length, then they.
+        first = 4 + int.from_bytes(take(stream, 4), "little") if is_optional else 0
+        return b"".join([cut_page(stream, first, one) for one in rows])
+
+
+def unpack_some(descriptor: int, chunk: ColumnChunk, rows: Sequence[slice]) -> Floats | None:
+    """The same of values of which some are unlimited: their levels say which, and these have no bytes."""
+    page = find_page(descriptor, chunk) if rows else None
+    if page is None:
+        return None if rows else np.empty(0)
+    whole = memoryview(unpack_page(page))
+    first = skip_levels(whole)
+    is_there = read_levels(bytes(whole[4:first]), rows[-1].stop)
+    ends = np.concatenate([[0], np.cumsum(is_there)])
+    parts = []
+    for one in rows:
+        part = np.full(one.stop - one.start, np.inf)
+        values = cut_bytes(whole, first, slice(int(ends[one.start]), int(ends[one.stop])))
+        part[is_there[one]] = np.frombuffer(values, "<f8")
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+class PackedPage(NamedTuple):
+    """The only page of a column chunk."""
+
+    content: bytes
+    unpacked: int
+    unpacker: zstandard.ZstdDecompressor
+
+
+def find_page(descriptor: int, chunk: ColumnChunk) -> PackedPage | None:
     unpacked, packed, header = read_page_header(descriptor, chunk.start)
     if header + packed != chunk.length or os.pread(descriptor, 2, chunk.start) != DATA_PAGE:
         return None
     content = os.pread(descriptor, packed, chunk.start + header)
     # Arrow needs no window; what is prepared to ask for a large one is refused.
-    unpacker = zstandard.ZstdDecompressor(max_window_size=PAGE_BYTES)
-    if len(rows) == 1 and 2 * NUMBER_BYTES * rows[0].stop >= unpacked:
-        # Most of the page: in one go it needs no window beside it.
-        return cut_whole(unpacker, content, unpacked, rows[0], is_optional=is_optional)
-    with unpacker.stream_reader(content) as page:
-        # What may be null has its levels first, which say that nothing is: their length, then they.
-        first = 4 + int.from_bytes(take(page, 4), "little") if is_optional else 0
-        return b"".join([cut_page(page, first, one) for one in rows])
+    return PackedPage(content, unpacked, zstandard.ZstdDecompressor(max_window_size=PAGE_BYTES))
 
 
-def cut_whole(
-    unpacker: zstandard.ZstdDecompressor, content: bytes, unpacked: int, rows: slice, *, is_optional: bool
-) -> memoryview:
-    if zstandard.frame_content_size(content) != unpacked:
+def unpack_page(page: PackedPage) -> bytes:
+    if zstandard.frame_content_size(page.content) != page.unpacked:
         raise ValueError("a page that unpacks to another size than it says")
-    page = memoryview(unpacker.decompress(content))
-    first = 4 + int.from_bytes(page[:4], "little") if is_optional else 0
+    return page.unpacker.decompress(page.content)
+
+
+def skip_levels(page: memoryview) -> int:
+    """Where the values begin."""
+    return 4 + int.from_bytes(page[:4], "little")
+
+
+def read_levels(data: bytes, count: int) -> BoolColumn:
+    """Of so many rows whether each has a value: stretches of equal ones and stretches of bits, by turns."""
+    parts, offset, left = [], 0, count
+    while left > 0:
+        header, offset = read_varint(data, offset)
+        length = header >> 1
+        if header & 1:
+            found = np.unpackbits(np.frombuffer(data, np.uint8, length, offset), bitorder="little")[:left]
+            offset += length
+        else:
+            found = np.full(min(length, left), data[offset] & 1, np.uint8)
+            offset += 1
+        if not len(found):
+            raise ValueError("levels that say nothing")
+        parts.append(found)
+        left -= len(found)
+    return np.concatenate(parts).view(np.bool_)
+
+
+def cut_bytes(page: memoryview, first: int, rows: slice) -> memoryview:
     found = page[first + NUMBER_BYTES * rows.start : first + NUMBER_BYTES * rows.stop]
     if len(found) != NUMBER_BYTES * (rows.stop - rows.start):
         raise ValueError("a page ends before its rows do")
