@@ -186,13 +186,12 @@ def test_a_page_that_unpacks_to_another_size_than_it_says_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     entry = write_groups(monkeypatch, tmp_path, 2000)
-    inner = container_rows.read_page_header
 
-    def read_page_header(descriptor: int, start: int) -> tuple[int, int, int]:
-        unpacked, packed, header = inner(descriptor, start)
+    def read_less(descriptor: int, start: int) -> tuple[int, int, int]:
+        unpacked, packed, header = read_page_header(descriptor, start)
         return unpacked - 8, packed, header
 
-    monkeypatch.setattr(container_rows, "read_page_header", read_page_header)
+    monkeypatch.setattr(container_rows, "read_page_header", read_less)
     with pytest.raises(ArchiveRefused, match=f"{entry.path.name}: a page that unpacks to another size"):
         RowReader().read(entry, Wanted(METRICS[1], None, "container", *EVER))
 
@@ -205,10 +204,9 @@ def test_rows_that_are_not_in_order_of_their_series_are_read_by_arrow(
     wanted = Wanted(METRICS[1], None, "container", *EVER)
     expected = RowReader().read(entry, wanted)
     monkeypatch.setattr(container_rows, "PLACES", DerivedCache(2**20))
-    inner = container_rows.cut_rows
 
     def cut_twice(rows: int, columns: Sequence[Any]) -> Any:
-        cuts = list(inner(rows, columns))
+        cuts = list(parquet.cut_rows(rows, columns))
         return [*cuts, (slice(0, 0), cuts[0][1])]
 
     monkeypatch.setattr(container_rows, "cut_rows", cut_twice)

@@ -212,8 +212,10 @@ def cut_group(
             there.sort(key=lambda one: one[1].start)
             pieces = [rows for _, rows in there]
         time_ms = unpack_rows(file.fileno(), group.time, pieces, is_optional=False)
+        value: bytes | memoryview | None
         if group.has_nulls:
-            value = unpack_some(file.fileno(), group.value, pieces)
+            some = unpack_some(file.fileno(), group.value, pieces)
+            value = None if some is None else some.data
         else:
             value = unpack_rows(file.fileno(), group.value, pieces, is_optional=True)
     if time_ms is None or value is None:
