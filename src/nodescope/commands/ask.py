@@ -62,6 +62,11 @@ def run(options: argparse.Namespace) -> int:
             f"nodescope ask: {understood.missing} would answer this and is not in this version; "
             f"this is what {understood.tool} says\n"
         )
+    if understood.mistyped:
+        taken = understood.arguments["container"]
+        sys.stderr.write(
+            f'nodescope ask: no container is called "{clean_text(understood.mistyped, 80)}"; "{taken}" was taken\n'
+        )
     if options.json:
         call = {"tool": understood.tool, "arguments": understood.arguments}
         sys.stdout.buffer.write(render_json({"call": call, "answer": answer.to_json()}) + b"\n")
@@ -79,12 +84,19 @@ def render_asked(understood: "Understood") -> str:
 
 async def ask(fleet: "Fleet", question: str, node: str | None) -> tuple["Understood", "ToolAnswer"]:
     """The call that the question means, and its answer."""
-    from nodescope.use.answers.questions import find_name, understand
+    from nodescope.use.answers.questions import Understood, find_name, find_unknown_node, understand
     from nodescope.use.mcp.protocol.argument import check_arguments
     from nodescope.use.mcp.tools import TOOLS
 
-    node = node or find_name(question, fleet.choose(None)) or None
-    understood = understand(question, TOOLS, await read_names(fleet, node))
+    nodes = fleet.choose(None)
+    node = node or find_name(question, nodes) or None
+    names = await read_names(fleet, node)
+    if node is None and (unknown := find_unknown_node(question, nodes, names)):
+        # An answer about the others would be taken for one about it.
+        fleet.choose(unknown)
+    understood = understand(question, TOOLS, names)
+    if understood is None and node:
+        understood = Understood("summarize_node", {}, "how the node is doing")
     if understood is None:
         raise RequestRejected(
             f'"{clean_text(question, 80)}" is no question that is known; one can ask about: {CAN_BE_ASKED}'

@@ -70,7 +70,8 @@ ATTRIBUTES = {
 
 Labels = tuple[str | None, ...]
 Identity = tuple[str, ...]
-_SCOPE = LABELS.index("l_scope")
+_PLACES = {name: place for place, name in enumerate(LABELS)}
+_SCOPE = _PLACES["l_scope"]
 # A scope without a row of its own is distinguished by one id.
 OTHER_COLUMNS = ("l_device",)
 
@@ -122,7 +123,7 @@ class Subject:
         return identify(self.labels)
 
     def label(self, name: str) -> str | None:
-        return self.labels[LABELS.index(name)]
+        return self.labels[_PLACES[name]]
 
     def learn(self, other: "Subject") -> None:
         """The same entity in another file: newer names win, what they do not have stays."""

@@ -16,11 +16,14 @@ from nodescope.keep.disk import Disk
 from nodescope.keep.folder import DataFolder
 from nodescope.read.files.catalog import Catalog, read_catalog
 from nodescope.read.files.derived_cache import DerivedCache
+from nodescope.read.files.listing import FileEntry
 from nodescope.read.query import minute_cells, row_reader
 from nodescope.read.query.engine import Engine, QueryResult
 from nodescope.read.query.file_sweep import Sought
+from nodescope.read.query.metric_rows import MetricRows
 from nodescope.read.query.minute_cells import MinuteCells
 from nodescope.read.query.node_query import NodeQuery
+from nodescope.read.query.row_reader import RowSource
 from nodescope.read.query.sweep import Names, sweep_metrics, sweep_node
 
 END_MS = 1_770_000_030_000
@@ -101,6 +104,31 @@ def test_minutes_that_are_kept_are_the_samples(
                 question = (catalog, metric, containers, span.from_ms, span.to_ms, points)
                 assert_same(engine.query(*question), ask_exact(monkeypatch, *question))
     assert engine.minutes.size_bytes > 0
+
+
+@pytest.mark.parametrize("group_rows", [2000, 5000])
+def test_a_series_that_goes_on_in_the_next_row_group_has_the_same_minutes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group_rows: int
+) -> None:
+    """Row groups are not joined: one ends within a minute of a series, and a counter goes on from there."""
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", group_rows)
+    monkeypatch.setattr(row_reader, "SMALL_ROWS", 0)
+    write_node(DemoRequest(tmp_path, 0.7, 5, 7, END_MS, "demo-1"), "0", lambda _: None)
+    catalog, engine = read_catalog([tmp_path]), Engine()
+    pieces: list[int] = []
+    take = RowSource.take
+
+    def count_pieces(source: RowSource, entry: FileEntry) -> list[list[MetricRows]]:
+        found = take(source, entry)
+        pieces.append(len(found))
+        return found
+
+    monkeypatch.setattr(RowSource, "take", count_pieces)
+    for metric in METRICS:
+        for points in (1, 7):
+            question = (catalog, metric, None, catalog.from_ms, catalog.to_ms, points)
+            assert_same(engine.query(*question), ask_exact(monkeypatch, *question))
+    assert max(pieces) > 1
 
 
 @pytest.mark.usefixtures("_reader")

@@ -7,10 +7,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nodescope.base.errors import ArchiveRefused
 from nodescope.keep import parquet
+from nodescope.keep.check.bounds import read_page_header
 from nodescope.keep.demo.archive import write_node
 from nodescope.keep.demo.story import DemoRequest
 from nodescope.keep.disk import Disk
@@ -70,29 +73,33 @@ def test_the_rows_are_those_that_duckdb_finds(
 
 @pytest.mark.parametrize(
     ("page_rows", "group_rows", "is_plain"),
-    [(2000, 2000, True), (15_000, 15_000, True), (30_000, 30_000, False), (70, 2000, False)],
+    [(2000, 2000, True), (15_000, 15_000, True), (30_000, 30_000, True), (70, 2000, False)],
 )
-def test_few_containers_are_read_without_the_others(
+def test_rows_are_cut_out_of_pages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page_rows: int, group_rows: int, is_plain: bool
 ) -> None:
-    """Whichever row group they begin and end in, of one metric and of several; by Arrow beside what is unlimited, and of many pages."""
+    """
+    Of few containers without the others, and of all.
+
+    Whichever row group they begin and end in, of one metric and of several, with unlimited values and without; by Arrow of many pages.
+    """
     monkeypatch.setattr(parquet, "PAGE_ROWS", page_rows)
     entry = write_groups(monkeypatch, tmp_path, group_rows)
     read: list[bool] = []
 
-    def read_few(*asked: Any) -> Any:
-        found = container_rows.read_few(*asked)
+    def read_plain(*asked: Any) -> Any:
+        found = container_rows.read_plain(*asked)
         read.append(found is not None)
         return found
 
-    monkeypatch.setattr(metric_rows, "read_few", read_few)
+    monkeypatch.setattr(metric_rows, "read_plain", read_plain)
     ids = sorted({its_id for its_id, *_ in ask_duckdb(entry.path, METRICS[1])})
-    for metric in METRICS[:2]:
-        for some in (*([one] for one in ids), [ids[4], ids[1]], ids):
+    for metric in (*METRICS, QUOTA):
+        for some in (*([one] for one in ids), [ids[4], ids[1]], ids, None):
             rows = RowReader().read(entry, Wanted(metric, some, "container", *EVER))
             named = np.repeat([one[CONTAINER] for one in rows.identities], np.diff(rows.starts))
             mine = list(zip(named.tolist(), rows.time_ms.tolist(), rows.value.tolist(), strict=True))
-            assert mine == [row for row in ask_duckdb(entry.path, metric) if row[0] in some]
+            assert mine == [row for row in ask_duckdb(entry.path, metric) if row[0] in (some or ids)]
     assert set(read) == {is_plain}
 
 
@@ -118,6 +125,29 @@ def test_unlimited_values_have_no_bytes(
     assert np.isinf(rows.value).all()
     for metric in (QUOTA, METRICS[1]):
         assert not len(RowReader().read(entry, Wanted(metric, ["5"], "container", *EVER)).value)
+
+
+@pytest.mark.parametrize(
+    "unlimited", [(), (3,), tuple(range(40)), tuple(range(0, 100, 3)), tuple(range(9, 100))]
+)
+def test_levels_say_which_rows_have_a_value(tmp_path: Path, unlimited: Sequence[int]) -> None:
+    """Stretches of equal ones, bits, and both by turns, as Arrow writes them; of all rows, and of the first."""
+    expected = np.array([place not in unlimited for place in range(100)])
+    column = pa.array([1.0 if there else None for there in expected])
+    path = tmp_path / "levels.parquet"
+    pq.write_table(
+        pa.table({"value": column}), path, compression="NONE", use_dictionary=False, write_statistics=False
+    )
+    start = pq.read_metadata(path).row_group(0).column(0).data_page_offset
+    with path.open("rb") as file:
+        _, packed, header = read_page_header(file.fileno(), start)
+        page = memoryview(path.read_bytes())[start + header : start + header + packed]
+    levels = bytes(page[4 : container_rows.skip_levels(page)])
+    for count in (100, 41, 1):
+        np.testing.assert_array_equal(container_rows.read_levels(levels, count), expected[:count])
+    for broken in (levels[:-1], b"\x00\x00", b"\x01"):
+        with pytest.raises((ValueError, IndexError)):
+            container_rows.read_levels(broken, 100)
 
 
 def test_where_containers_begin_is_decoded_once_for_metrics_that_were_read_together(
@@ -147,8 +177,42 @@ def test_a_page_that_ends_before_its_rows_is_refused_by_name(
     its_id = min(its_id for its_id, *_ in ask_duckdb(entry.path, METRICS[1]))
     far = GroupPlaces({("", its_id): slice(10**6, 10**6 + 5), (METRICS[1], its_id): slice(10**6, 10**6 + 5)})
     monkeypatch.setattr(container_rows, "find_places", lambda *_: far)
-    with pytest.raises(ArchiveRefused, match=f"{entry.path.name}: a page ends before its rows do"):
-        RowReader().read(entry, Wanted(METRICS[1], [its_id], "container", *EVER))
+    for asked in ([its_id], None):
+        with pytest.raises(ArchiveRefused, match=f"{entry.path.name}: a page ends before its rows do"):
+            RowReader().read(entry, Wanted(METRICS[1], asked, "container", *EVER))
+
+
+def test_a_page_that_unpacks_to_another_size_than_it_says_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    entry = write_groups(monkeypatch, tmp_path, 2000)
+
+    def read_less(descriptor: int, start: int) -> tuple[int, int, int]:
+        unpacked, packed, header = read_page_header(descriptor, start)
+        return unpacked - 8, packed, header
+
+    monkeypatch.setattr(container_rows, "read_page_header", read_less)
+    with pytest.raises(ArchiveRefused, match=f"{entry.path.name}: a page that unpacks to another size"):
+        RowReader().read(entry, Wanted(METRICS[1], None, "container", *EVER))
+
+
+def test_rows_that_are_not_in_order_of_their_series_are_read_by_arrow(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A series that comes twice in a row group has no place of its own."""
+    entry = write_groups(monkeypatch, tmp_path, 2000)
+    wanted = Wanted(METRICS[1], None, "container", *EVER)
+    expected = RowReader().read(entry, wanted)
+    monkeypatch.setattr(container_rows, "PLACES", DerivedCache(2**20))
+
+    def cut_twice(rows: int, columns: Sequence[Any]) -> Any:
+        cuts = list(parquet.cut_rows(rows, columns))
+        return [*cuts, (slice(0, 0), cuts[0][1])]
+
+    monkeypatch.setattr(container_rows, "cut_rows", cut_twice)
+    found = RowReader().read(entry, wanted)
+    np.testing.assert_array_equal(found.value, expected.value)
+    assert not container_rows.PLACES.size_bytes
 
 
 def test_a_footer_is_parsed_once_for_each_version_of_a_file(

@@ -3,7 +3,7 @@
 import pytest
 
 from nodescope.base.metric_names import PLAIN
-from nodescope.use.answers.questions import QUESTIONS, understand
+from nodescope.use.answers.questions import QUESTIONS, find_unknown_node, understand
 from nodescope.use.mcp.protocol.argument import check_arguments
 from nodescope.use.mcp.tools import TOOLS as ALL_TOOLS
 
@@ -36,6 +36,8 @@ ASKED = [
     ("when will redis run out of memory", "analyze_container", "memory"),
     ("is redis going to be OOM killed", "summarize_container", ""),
     ("how long until something is out of memory?", "scan", "memory"),
+    ("is anything about to die?", "what_is_wrong", ""),
+    ("which pods are dying?", "explain_incident", ""),
     # clocks
     ("is any clock wrong?", "list_nodes", ""),
     ("do the nodes have clock skew", "list_nodes", ""),
@@ -341,3 +343,41 @@ def test_every_row_is_a_call_that_is_accepted() -> None:
             check_arguments(tool, ALL_TOOLS[tool].arguments, given)
             for name in ("by", "metric"):
                 assert arguments.get(name, "cpu") in PLAIN
+
+
+@pytest.mark.parametrize(
+    ("question", "container", "mistyped"),
+    [
+        ("does the catlog leak?", "catalog", "catlog"),
+        ("how is chekout-api doing", "checkout-api", "chekout-api"),
+        ("why was memroy-cache slow?", "memory-cache", "memroy-cache"),
+        ("does catalog leak, or the chekout-api?", "catalog", ""),
+        # Other words, and names too short to tell a slip from another word.
+        ("who uses the most memory?", "", ""),
+        ("how is redi doing?", "", ""),
+        ("is the node full?", "", ""),
+        ("does the frontend leak?", "", ""),
+    ],
+)
+def test_a_name_that_is_nearly_one_is_taken_and_said(question: str, container: str, mistyped: str) -> None:
+    found = understand(question, TOOLS, CONTAINERS)
+    assert found is not None
+    assert (found.arguments.get("container", ""), found.mistyped) == (container, mistyped)
+
+
+@pytest.mark.parametrize(
+    ("question", "unknown"),
+    [
+        ("what happened on demo-7 at 14:00?", "demo-7"),
+        ("how is demo-9?", "demo-9"),
+        ("is node worker-aa full?", "worker-aa"),
+        ("what happened on demo-2 at 14:00?", ""),
+        ("does web-1 on demo-2 leak?", ""),
+        ("what happened at 14:05?", ""),
+        ("who uses the most on this node?", ""),
+        ("is demos slow?", ""),
+    ],
+)
+def test_a_node_that_is_not_there_is_found_in_a_question(question: str, unknown: str) -> None:
+    """An answer about the others would be taken for one about it."""
+    assert find_unknown_node(question, ("demo-1", "demo-2", "worker-a"), ("web-1",)) == unknown

@@ -44,6 +44,35 @@ def test_a_container_and_a_node_are_taken_from_the_question(
     assert said["answer"]["headline"]
 
 
+def test_a_node_that_is_not_there_is_named_and_no_other_is_answered_about(
+    demo: Demo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ask", "what happened on demo-7?", str(demo[0]), *PATIENT]) == 1
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert 'no node "demo-7"' in printed.err
+    assert "there are: demo-1, demo-2" in printed.err
+
+
+def test_a_node_alone_is_summarized(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "how is demo-2?", str(demo[0]), "--json", *PATIENT]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["call"] == {"tool": "summarize_node", "arguments": {"node": "demo-2"}}
+
+
+def test_a_name_that_was_mistyped_is_said_beside_the_answer(
+    asker: Asker, demo: Demo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the command line, and by the tool that tells which call to make."""
+    assert main(["ask", "does the chache leak?", str(demo[0]), "--json", *PATIENT]) == 0
+    printed = capsys.readouterr()
+    assert 'no container is called "chache"; "cache" was taken' in printed.err
+    assert json.loads(printed.out)["call"]["arguments"]["container"] == "cache"
+    answer = asker.ask("find_metrics", question="does the chache leak?")
+    assert answer["next"]["arguments"]["container"] == "cache"
+    assert answer["not_looked_at"][0].startswith('"chache": no container is called so')
+
+
 def test_what_is_no_question_is_one_clear_line(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ask", "xyzzy", str(demo[0]), *PATIENT]) == 1
     (line,) = capsys.readouterr().err.splitlines()

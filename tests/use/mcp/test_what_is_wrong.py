@@ -13,6 +13,7 @@ from tests.use.mcp.asking import Asker, connected
 from nodescope.base.clock import SystemClock
 from nodescope.base.findings import NodeFinding, describe_health
 from nodescope.keep.archiver import Archiver
+from nodescope.use.answers.incidents.incident import Change, Incident, IncidentList
 from nodescope.use.answers.node_summary.wrongs import NodeWrongs, parse_wrongs, render_wrongs
 from nodescope.use.mcp.nodes.backend import Backend
 from nodescope.use.mcp.nodes.fleet import Fleet, NodeEntry, StaticDirectory
@@ -93,6 +94,30 @@ def test_the_worst_comes_first_with_cause_victims_and_the_time_that_is_left() ->
     )
     assert answer.next_call is not None
     assert answer.next_call.arguments == {"container": "catalog", "node": "node-b"}
+
+
+def test_what_grew_until_it_was_killed_is_asked_about_at_its_kill() -> None:
+    """At its onset, an hour before, nothing was to be seen, and the next answer would be a No."""
+    at_ms = round(AT * 1000)
+    cause = Change("shop/cache", "cache", "memory_anon", "bytes", 3e8, 4e8, at_ms - 3_600_000, at_ms)
+    killed = Incident(
+        "oom_kill",
+        "node-a",
+        "memory",
+        (cause,),
+        (),
+        0,
+        at_ms - 3_600_000,
+        at_ms,
+        True,
+        0.9,
+        1.0,
+        killed_ms=at_ms - 60_000,
+    )
+    found = IncidentList("node-a", at_ms - 3_600_000, at_ms, 0, (killed,), 1, 1, "", (), ())
+    answer = ask(NodeWrongs("node-a", at_ms, (), is_watched=False, incidents=found))
+    assert answer.next_call is not None
+    assert answer.next_call.arguments == {"at": "2023-07-22T04:25:40Z", "node": "node-a"}
 
 
 def test_two_hundred_findings_fit_into_fifteen_hundred_tokens() -> None:

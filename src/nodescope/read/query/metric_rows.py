@@ -24,7 +24,7 @@ from nodescope.keep.parquet import cut_rows, first_line, join_chunks, unwrap
 from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.files.row_groups import METRIC, RowGroup, read_row_groups
-from nodescope.read.query.container_rows import FEW, read_few
+from nodescope.read.query.container_rows import FEW, read_plain
 from nodescope.read.query.fetch import SeriesNames, Wanted, identity_of
 
 LABEL = "l_container_id"
@@ -211,26 +211,27 @@ def join_rows(series: Sequence[tuple[Identity, Integers, Floats]]) -> MetricRows
 
 def read_large(entry: FileEntry, wanted: Wanted, groups: Sequence[int], names: SeriesNames) -> MetricRows:
     """Of these row groups; all times, and all series of the metric or, where it is less work, those of the containers."""
-    few = wanted.containers if names.columns == [LABEL] else None
+    few = wanted.containers if names.columns == [LABEL] and len(wanted.containers or ()) <= FEW else None
     parts = []
     for number in groups:
         is_mixed = groups_of(entry)[number].metrics != (wanted.metric, wanted.metric)
         metric = wanted.metric if is_mixed else ""
-        part = read_some(entry, number, few, metric, names) if few and len(few) <= FEW else None
-        parts.append(part or read_whole(entry, number, metric, names))
+        part = read_bytes(entry, number, few, metric, names)
+        parts.append(part or read_decoded(entry, number, metric, names))
     return join_parts([part for part in parts if len(part.value)])
 
 
-def read_some(
-    entry: FileEntry, number: int, containers: Sequence[str], metric: str, names: SeriesNames
+def read_bytes(
+    entry: FileEntry, number: int, containers: Sequence[str] | None, metric: str, names: SeriesNames
 ) -> MetricRows | None:
-    """Of these containers alone, where the row group is of the kind that allows it."""
-    words = [METRIC, LABEL] if metric else [LABEL]
-    found = read_few(entry, number, containers, metric, lambda: read_words(entry, number, words))
+    """Of these containers alone or of all series, where the row group is of the kind that allows it."""
+    found = read_plain(
+        entry, number, metric, names.columns, containers, lambda words: read_words(entry, number, words)
+    )
     if found is None:
         return None
     identities = [
-        names.identities.get((one,)) or identity_of(names.columns, (one,)) for one in found.containers
+        names.identities.get(labels) or identity_of(names.columns, labels) for labels in found.labels
     ]
     return MetricRows(identities, found.starts, found.time_ms, found.value)
 
@@ -243,8 +244,8 @@ def read_words(entry: FileEntry, number: int, words: Sequence[str]) -> pa.Table:
     return table.unify_dictionaries()
 
 
-def read_whole(entry: FileEntry, number: int, metric: str, names: SeriesNames) -> MetricRows:
-    """All series; the metric is named where the row group has others as well."""
+def read_decoded(entry: FileEntry, number: int, metric: str, names: SeriesNames) -> MetricRows:
+    """All series, by Arrow; the metric is named where the row group has others as well."""
     table = read_groups(entry, [number], ["value"], [*names.columns, *([METRIC] if metric else [])])
     return cut_table(table.slice(*find_stretch(table.column(METRIC), metric)) if metric else table, names)
 

@@ -123,14 +123,19 @@ def find_starts(series: NDArray[Any], place: NDArray[Any]) -> Integers:
 
 
 def derive_cells(
-    inputs: Sequence[MetricRows],
+    pieces: Sequence[Sequence[MetricRows]],
     ticks: Ticks,
     make_deriver: Callable[[Identity], SampleDeriver],
     carried: dict[Identity, Carried],
     span: TimeRange,
 ) -> MinuteCells:
-    """The minutes of a file within a span; what its series carry goes on from here."""
-    parts = [derive_some(some, ticks, make_deriver, carried, span) for some in split_series(inputs)]
+    """
+    The minutes of a file within a span; what its series carry goes on from here.
+
+    The file comes in pieces, each with the rows of every input.
+    """
+    some = (one for inputs in pieces for one in split_series(inputs))
+    parts = [derive_some(one, ticks, make_deriver, carried, span) for one in some]
     return parts[0] if len(parts) == 1 else join_cells(parts)
 
 
@@ -149,16 +154,20 @@ def split_series(inputs: Sequence[MetricRows]) -> Iterator[Sequence[MetricRows]]
 
 
 def join_cells(parts: Sequence[MinuteCells]) -> MinuteCells:
-    """Of one file, series after series."""
-    firsts = np.cumsum([0, *(len(one.identities) for one in parts[:-1])], dtype=np.int32)
+    """Of one file, series after series; of one that goes on in the next part, a minute may come twice."""
+    identities: list[Identity] = []
+    before: list[Carried | None] = []
+    after: list[Carried] = []
+    series = []
+    for one in parts:
+        goes_on = int(bool(identities) and identities[-1:] == list(one.identities[:1]))
+        series.append(one.series + np.int32(len(identities) - goes_on))
+        identities += one.identities[goes_on:]
+        before += one.before[goes_on:]
+        after[len(after) - goes_on :] = one.after
     names = ("minute", "low", "total", "high", "count")
-    return MinuteCells(
-        [identity for one in parts for identity in one.identities],
-        [known for one in parts for known in one.before],
-        [known for one in parts for known in one.after],
-        np.concatenate([one.series + first for one, first in zip(parts, firsts)]),
-        *(np.concatenate([getattr(one, name) for one in parts]) for name in names),
-    )
+    columns = (np.concatenate([getattr(one, name) for one in parts]) for name in names)
+    return MinuteCells(identities, before, after, np.concatenate(series), *columns)
 
 
 def derive_some(

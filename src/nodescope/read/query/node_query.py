@@ -186,7 +186,7 @@ class NodeQuery:
         """None where the file cannot be read, which is named."""
         ticks = entry.ticks()
         try:
-            rows = source.take(entry)
+            pieces = source.take(entry)
         except NodescopeError as error:
             self.refused.append(
                 f"{entry.path.name}: {first_line(error).removeprefix(f'{entry.path.name}: ')}"
@@ -194,11 +194,12 @@ class NodeQuery:
             return None
         is_inside = self._is_inside(entry)
         if not is_inside:
-            rows = [one.within(self.grid.from_ms - LEAD_MS, self.grid.to_ms) for one in rows]
+            ends = self.grid.from_ms - LEAD_MS, self.grid.to_ms
+            pieces = [[one.within(*ends) for one in rows] for rows in pieces]
         if ticks is None:
             return None
         span = TimeRange(self.grid.from_ms, self.grid.to_ms)
-        cells = derive_cells(rows, ticks, self._make_deriver, self.carried, span)
+        cells = derive_cells(pieces, ticks, self._make_deriver, self.carried, span)
         if is_inside:
             self.cache.put(self._name_minutes([entry], few), cells)
         return cells

@@ -16,6 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+import numpy as np
+
+from nodescope.keep.sidecar import Ticks
 from nodescope.read.files.derived_cache import DerivedCache
 from nodescope.read.files.listing import FileEntry
 from nodescope.read.query.fetch import LabelRows, SeriesNames, Wanted, list_scopes, name_labels
@@ -26,6 +29,7 @@ from nodescope.read.query.metric_rows import (
     SmallFile,
     choose_series,
     groups_of,
+    join_parts,
     list_groups,
     read_large,
     read_small,
@@ -82,11 +86,15 @@ class RowReader:
         """All times of the file; ArchiveRefused where it cannot be read."""
         return self._read(entry, wanted, list_groups(entry, wanted), name_all(entry, wanted.metric))
 
-    def read_parts(self, entry: FileEntry, wanted: Wanted) -> Iterator[MetricRows]:
-        """The rows of the range, a row group at a time: a file of a day has more than fit into memory."""
+    def read_pieces(self, entry: FileEntry, wanted: Wanted) -> Iterator[MetricRows]:
+        """The same, a row group at a time: a file of a day has more than fit into memory."""
         names, groups = name_all(entry, wanted.metric), list_groups(entry, wanted)
         for some in [groups] if entry.rows <= SMALL_ROWS else [[number] for number in groups]:
-            yield self._read(entry, wanted, some, names).within(wanted.from_ms, wanted.to_ms)
+            yield self._read(entry, wanted, some, names)
+
+    def read_parts(self, entry: FileEntry, wanted: Wanted) -> Iterator[MetricRows]:
+        """And only those of the range."""
+        return (one.within(wanted.from_ms, wanted.to_ms) for one in self.read_pieces(entry, wanted))
 
     def read_all(self, entries: Sequence[FileEntry], wanted: Wanted) -> Iterator[MetricRows]:
         """The rows of the range in these files, of which the next is read while one is looked at."""
@@ -134,25 +142,43 @@ class RowSource:
         self._reader = reader
         self._wanted = wanted
         self._left = deque(entries)
-        self._coming: dict[Path, Future[list[MetricRows]]] = {}
+        self._coming: dict[Path, Future[list[list[MetricRows]]]] = {}
 
-    def take(self, entry: FileEntry) -> list[MetricRows]:
-        """One for each metric, of all times of the file."""
+    def take(self, entry: FileEntry) -> list[list[MetricRows]]:
+        """Of all times of the file, piece by piece: one for each metric. A series may go on in the next piece."""
         while self._left and self._left[0].from_ms <= entry.from_ms:
             self._left.popleft()
         coming = self._coming.pop(entry.path, None)
-        rows = coming.result() if coming else self._read(entry)
-        ahead = AHEAD if sum(len(one.value) for one in rows) < ROWS_AHEAD else 1
+        pieces = coming.result() if coming else self._read(entry)
+        ahead = AHEAD if sum(len(one.value) for rows in pieces for one in rows) < ROWS_AHEAD else 1
         while self._left and len(self._coming) < ahead:
             following = self._left.popleft()
             self._coming[following.path] = READERS.submit(self._read, following)
-        return rows
+        return pieces
 
-    def _read(self, entry: FileEntry) -> list[MetricRows]:
-        """Those that were read in the same ticks share their times."""
-        found: list[MetricRows] = []
-        for wanted in self._wanted:
-            rows = self._reader.read(entry, wanted)
-            is_same = bool(found) and rows.has_places_of(found[0])
-            found.append(replace(rows, starts=found[0].starts, time_ms=found[0].time_ms) if is_same else rows)
-        return found
+    def _read(self, entry: FileEntry) -> list[list[MetricRows]]:
+        """
+        Row groups are not joined: that would copy all of an hour.
+
+        They are where metrics were not read in the same ticks, and where the clock was set: a series is put in
+        order as a whole then.
+        """
+        first, *others = ([*self._reader.read_pieces(entry, wanted)] for wanted in self._wanted)
+        if not is_in_order(entry.ticks()) or not all(has_same_places(first, pieces) for pieces in others):
+            return [[join_parts([one for one in pieces if len(one.value)]) for pieces in (first, *others)]]
+        same = [share_times(first, pieces) for pieces in others]
+        return [list(rows) for rows in zip(first, *same)] or [[NO_ROWS for _ in self._wanted]]
+
+
+def is_in_order(ticks: Ticks | None) -> bool:
+    return ticks is not None and bool((np.diff(ticks.mono_ns) >= 0).all())
+
+
+def share_times(first: Sequence[MetricRows], pieces: Sequence[MetricRows]) -> list[MetricRows]:
+    """Those of the first metric, kept once."""
+    return [replace(one, starts=part.starts, time_ms=part.time_ms) for part, one in zip(first, pieces)]
+
+
+def has_same_places(first: Sequence[MetricRows], second: Sequence[MetricRows]) -> bool:
+    """Whether they were read in the same ticks, and cut in the same places."""
+    return len(first) == len(second) and all(one.has_places_of(part) for part, one in zip(first, second))

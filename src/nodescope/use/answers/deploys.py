@@ -11,6 +11,7 @@ pod and in sum; Jobs come and go, which is no takeover.
         print(one.render())     with a new image, shop/catalog:1.5 instead of shop/catalog:1.4
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -99,7 +100,13 @@ def find_takeovers(kind: str, lives: Sequence[Life], span: TimeRange) -> list[Ta
     if kind in RUNS:
         return []
     ordered = sorted(lives, key=lambda life: life.first_ms)
-    replaced = [(life, gone) for life in ordered if (gone := find_replaced(life, ordered, span))]
+    ended = sorted((life.last_ms, place) for place, life in enumerate(ordered))
+    replaced = [
+        (life, gone)
+        for life in ordered
+        if span.from_ms < life.first_ms <= span.to_ms
+        and (gone := find_replaced(life, list_near(life.first_ms, ordered, ended)))
+    ]
     groups: list[list[tuple[Life, list[Life]]]] = []
     for life, gone in replaced:
         if groups and life.first_ms - groups[-1][-1][0].first_ms <= ROLLOUT_MS:
@@ -109,17 +116,21 @@ def find_takeovers(kind: str, lives: Sequence[Life], span: TimeRange) -> list[Ta
     return list(make_takeovers(groups, span))
 
 
-def find_replaced(life: Life, lives: Sequence[Life], span: TimeRange) -> list[Life]:
+def list_near(at_ms: int, lives: Sequence[Life], ended: Sequence[tuple[int, int]]) -> list[Life]:
+    """Those that ended about then, in their order; of a crash loop's hundreds a few. `ended`: when each did, and its place."""
+    first = bisect_left(ended, (at_ms - HANDOVER_MS, -1))
+    end = bisect_left(ended, (at_ms + HANDOVER_MS + 1, -1))
+    return [lives[place] for place in sorted(place for _, place in ended[first:end])]
+
+
+def find_replaced(life: Life, near: Sequence[Life]) -> list[Life]:
     """Those whose place it took: they were there before it, and ended about when it began."""
-    if not span.from_ms < life.first_ms <= span.to_ms:
-        return []
     return [
         one
-        for one in lives
-        if one.container_name == life.container_name
-        and one.first_ms < life.first_ms
+        for one in near
+        if one.first_ms < life.first_ms
         and one.last_ms < life.last_ms
-        and abs(one.last_ms - life.first_ms) <= HANDOVER_MS
+        and one.container_name == life.container_name
     ]
 
 

@@ -7,8 +7,9 @@ answer. Rows go from the particular to the general, so their order matters.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 # By idea: the words that stand for it, as they are or at their beginning (a word with * at its end).
 IDEAS = {
@@ -38,7 +39,7 @@ IDEAS = {
     "repeat": "repeat* period* cycl* recur* cron* rhythm* regular* pattern* every hourly oscillat* fluctuat* sawtooth* seasonal*",
     "evict": "evict* preempt*",
     "oom": "oom* outofmemory",
-    "kill": "kill* died dies dead terminat* disappear* vanish* gone",
+    "kill": "kill* die died dies dying dead terminat* disappear* vanish* gone",
     "fail": "fail* error* exited exits exit",
     "restart": "restart* crash* crashloop* flap* reboot* bounc*",
     "change": "chang* differ* happen* occur* incident* outage* broke break* event* deviat*",
@@ -150,6 +151,12 @@ LAST = re.compile(
 )
 CLOCK = re.compile(r"\b(\d{1,2}:\d{2})\b")
 BETWEEN = re.compile(r"\b(?:between|from)\s+(\d{1,2}:\d{2})\s+(?:and|to|until|till)\s+(\d{1,2}:\d{2})\b")
+
+# A name that is put wrongly differs by about a letter; of shorter ones, other words do, too.
+LEAST_MISTYPED, NEARLY = 5, 0.88
+# Nodes are numbered: one that is not there resembles those that are.
+RESEMBLES = 0.75
+AFTER_NODE = re.compile(r"\b(?:on|node|host|machine|server)\s+([a-z0-9][a-z0-9._-]*[a-z0-9])")
 
 Arguments = Mapping[str, str | int]
 
@@ -356,12 +363,17 @@ class Understood:
     metric: str = ""
     missing: str = ""
     """The tool that would answer better and is not there; empty where it is."""
+    mistyped: str = ""
+    """The word that was taken for the name of the container; empty where that stands there itself."""
     ideas: frozenset[str] = field(default_factory=frozenset)
 
 
 def understand(text: str, tools: Iterable[str], containers: Iterable[str] = ()) -> Understood | None:
     """The call that answers the question, with these tools and about one of these containers; None if no row fits."""
-    container = find_name(text, containers)
+    names = [*containers]
+    mistyped, container = "", find_name(text, names)
+    if not container:
+        mistyped, container = find_mistyped(text, names)
     ideas = find_ideas(text)
     row = next((one for one in QUESTIONS if ideas >= set(one.ideas.split())), None)
     if row is None:
@@ -384,7 +396,7 @@ def understand(text: str, tools: Iterable[str], containers: Iterable[str] = ()) 
     }
     metric = str(arguments.get("metric") or arguments.get("by") or "")
     why = "what is different since then" if tool == COMPARE and times else row.why
-    return Understood(tool, chosen, why, metric, missing, ideas)
+    return Understood(tool, chosen, why, metric, missing, mistyped if "container" in chosen else "", ideas)
 
 
 def find_ideas(text: str) -> frozenset[str]:
@@ -403,10 +415,41 @@ def ideas_of(word: str) -> Iterable[str]:
 
 def find_name(text: str, containers: Iterable[str]) -> str:
     """The longest of these names that stands in the question as a word; empty where none does."""
-    words = set(re.findall(r"[a-z0-9./_-]+", text.lower()))
-    words |= {word.strip("./_-") for word in words}
+    words = list_words(text)
     found = [name for name in containers if name.lower() in words and not is_everyday(name)]
     return max(found, key=lambda name: (len(name), name), default="")
+
+
+def list_words(text: str) -> list[str]:
+    """As they stand, and without what ends a sentence; in their order, each once."""
+    words = re.findall(r"[a-z0-9./_-]+", text.lower())
+    return list(dict.fromkeys([*words, *(word.strip("./_-") for word in words)]))
+
+
+def find_mistyped(text: str, containers: Iterable[str]) -> tuple[str, str]:
+    """A word of no other meaning that is nearly one of these names, and that name; both empty where there is none."""
+    names = {
+        name.lower(): name for name in containers if len(name) >= LEAST_MISTYPED and not is_everyday(name)
+    }
+    for word in list_words(text):
+        if len(word) < LEAST_MISTYPED or is_everyday(word):
+            continue
+        for near in get_close_matches(word, names, n=1, cutoff=NEARLY):
+            if near[0] == word[0]:
+                return word, names[near]
+    return "", ""
+
+
+def find_unknown_node(text: str, nodes: Collection[str], containers: Collection[str]) -> str:
+    """A word that is put as a node's name, resembles one, and is none; empty where there is none."""
+    words = list_words(text)
+    asked = [word for word in words if any(letter.isdigit() for letter in word)]
+    asked += [word for word in AFTER_NODE.findall(text.lower()) if not is_everyday(word)]
+    known = {name.lower() for name in (*nodes, *containers)}
+    lowered = [name.lower() for name in nodes]
+    return next(
+        (one for one in asked if one not in known and get_close_matches(one, lowered, 1, RESEMBLES)), ""
+    )
 
 
 def is_everyday(name: str) -> bool:

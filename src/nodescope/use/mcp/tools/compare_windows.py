@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import erf
+from typing import NamedTuple
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import is_share, render_count, render_quantity
@@ -175,23 +176,50 @@ def around_moment(there: TimeRange, values: Values) -> dict[str, str]:
 
 
 def usual_windows(there: TimeRange, lives: Sequence[Life]) -> dict[str, str]:
+    deploy = find_deploy(there, lives)
+    return windows_around(there, deploy.at_ms if deploy else None)
+
+
+def windows_around(there: TimeRange, at_ms: int | None) -> dict[str, str]:
+    """An hour before and an hour after a moment; without one the halves of the last two hours."""
     since = TimeRange(max(there.from_ms, there.to_ms - 2 * HOUR_MS), there.to_ms)
-    at_ms = find_deploy(there, lives) or (since.from_ms + since.to_ms) // 2
+    at_ms = at_ms or (since.from_ms + since.to_ms) // 2
     moments = (max(there.from_ms, at_ms - HOUR_MS), at_ms, at_ms, min(there.to_ms, at_ms + HOUR_MS))
     return {name: render_iso(moment) for name, moment in zip(NAMES, moments, strict=True)}
 
 
-def find_deploy(there: TimeRange, lives: Sequence[Life]) -> int | None:
+class FoundDeploy(NamedTuple):
+    """In the order of what is asked about: those with a new image last, of these the newest last."""
+
+    has_new_image: bool
+    at_ms: int
+
+
+def find_deploy(there: TimeRange, lives: Sequence[Life]) -> FoundDeploy | None:
     """The newest moment at which pods of a workload were replaced by those of another image, else by others at all."""
     day = TimeRange(max(there.from_ms, there.to_ms - 24 * HOUR_MS), there.to_ms)
     found = [
-        one
+        FoundDeploy(one.has_new_image, one.at_ms)
         for group in group_by(lives, "workload")
         for one in find_takeovers(group.workload.kind, group.lives, day)
         if one.kind != "restart" and there.from_ms + SHORTEST_MS <= one.at_ms <= there.to_ms - SHORTEST_MS
     ]
-    best = max(found, key=lambda one: (one.has_new_image, one.at_ms), default=None)
-    return best.at_ms if best else None
+    return max(found, default=None)
+
+
+async def choose_windows(fleet: Fleet, values: Values) -> Values:
+    """Of several nodes: those around the newest deploy of all of them. Each by its own would be other hours under one name."""
+    if any(values[name] for name in NAMES) or len(fleet.choose(values["node"])) == 1:
+        return values
+
+    def look(backend: Backend) -> tuple[TimeRange, FoundDeploy | None]:
+        there = extent_of(backend.read_about())
+        return there, find_deploy(there, backend.read_lives(None))
+
+    found = (await fleet.ask_all(values["node"], look)).answers.values()
+    newest = max((deploy for _, deploy in found if deploy), default=None)
+    there = TimeRange(min(one.from_ms for one, _ in found), max(one.to_ms for one, _ in found))
+    return {**values, **windows_around(there, newest.at_ms if newest else None)}
 
 
 # -- one workload or container ---------------------------------------------------------
@@ -378,7 +406,8 @@ async def run(fleet: Fleet, values: Values) -> ToolAnswer:
         missing = asked.missing
         what = f'"{one.name}" on {", ".join(one.nodes[:5])}'
     else:
-        replies = await fleet.ask_all(values["node"], lambda backend: compare_node(backend, values))
+        around = await choose_windows(fleet, values)
+        replies = await fleet.ask_all(values["node"], lambda backend: compare_node(backend, around))
         what = f"the workloads of {', '.join(list(replies.answers)[:5])}"
         parts, missing = list(replies.answers.values()), replies.missing
     # Who names no windows asks about the newest deploy: what came with one goes first.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
+from nodescope.base.text import clean_text
 from nodescope.use.answers.metrics import MetricRow
 from nodescope.use.answers.questions import Understood, understand
 
@@ -137,6 +138,11 @@ def answer_understood(
     gaps = ["values: this tool only chooses what to ask"]
     if understood.missing:
         gaps.insert(0, f"{understood.missing} would answer this better; this server does not have it")
+    if understood.mistyped:
+        gaps.insert(
+            0,
+            f'"{clean_text(understood.mistyped, 80)}": no container is called so; the nearest name was taken',
+        )
     return ToolAnswer(
         headline=f"{asked}: {understood.why} ({call.tool}).",
         findings=tuple(render_row(row) for row in best),

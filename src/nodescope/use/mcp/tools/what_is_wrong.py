@@ -11,7 +11,7 @@ from nodescope.use.mcp.nodes.fleet import Fleet
 from nodescope.use.mcp.protocol.answer import MOST_FINDINGS, Fact, NextCall, ToolAnswer, ToolFinding
 from nodescope.use.mcp.protocol.argument import NODE, Values
 from nodescope.use.mcp.protocol.tool import Tool
-from nodescope.use.mcp.tools.shared.incident import make_finding
+from nodescope.use.mcp.tools.shared.incident import make_finding, moment_of
 from nodescope.use.mcp.tools.shared.next_call import suggest_incident
 from nodescope.use.mcp.tools.shared.time_text import render_at
 
@@ -106,8 +106,9 @@ def suggest(parts: Sequence[NodeWrongs]) -> NextCall | None:
             None,
         )
         if incident:
+            # What grew for an hour is looked for at its kill: at its onset nothing was to be seen.
             return suggest_incident(
-                incident.from_ms / 1000, incident.node, "its cause and victims, with figures"
+                moment_of(incident) / 1000, incident.node, "its cause and victims, with figures"
             )
         busy: dict[str, Fact] = {"by": "cpu", **({"node": parts[0].node} if len(parts) == 1 else {})}
         return NextCall("top_containers", busy, "who uses the most")
