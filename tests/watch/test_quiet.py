@@ -269,7 +269,7 @@ def test_files_that_are_mapped_are_not_held() -> None:
 
 
 def test_an_image_that_is_pulled_within_minutes_wakes_nobody() -> None:
-    """Of forty gigabytes, onto a disk that was level for hours: the kubelet begins to remove images at 85 %."""
+    """Of 24 GiB, onto a disk that was level for hours: the kubelet begins to remove images at 85 %."""
     for minutes in (3, 5, 10, 20):
         pulled = np.linspace(0.6, 0.84, minutes * 6).tolist()
         found = fill(FullDisks(), [*[0.6] * 2160, *pulled, *[0.84] * 360])

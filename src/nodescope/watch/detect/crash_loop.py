@@ -7,7 +7,7 @@ queue are pods of their own, each of which ends once.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodescope.base.frame import ENDS, Event
 from nodescope.base.quantity import render_seconds
@@ -60,6 +60,9 @@ class CrashLoops:
         place = (labels.get("pod_uid") or subject.container_id, subject.container)
         at = event.at_ns / 1e9
         series = self._series.setdefault(place, EndSeries(subject, first=at))
+        if not subject.pod and not subject.container:
+            # Nobody knows its name, and every life has an id of its own: the first stands for all of them.
+            subject = replace(subject, workload=series.subject.workload)
         series.subject, series.lived = subject, float(lived) if isinstance(lived, int | float) else 0.0
         series.ends.append(at)
         series.count += 1

@@ -112,7 +112,7 @@ def is_filling(one: DiskLook, rise: SteadyRise | None) -> bool:
 def describe_disk(one: DiskLook, since: float | None, rise: SteadyRise | None, now: float) -> Sighting:
     share = 1 - one.available / one.size
     left = rise.seconds_to(one.size) if rise else None
-    state = f"{one.mountpoint} is {share:.0%} full, {render_bytes(one.available)} are left"
+    state = f"{one.mountpoint} is {100 * share:.0f} % full, {render_bytes(one.available)} are left"
     path = f", and is full in {render_seconds(left)} at this pace" if left is not None else ""
     is_short = share >= SHORT_SHARE and (left is None or left <= SOON_SECONDS)
     return Sighting(

@@ -88,14 +88,14 @@ def describe_throttled(
 ) -> Sighting:
     subject = describe_subject(one.entity)
     quota = f" of {render_number(one.quota)} cores" if isfinite(one.quota) else ""
-    waits = "" if isnan(wait) else f" and its tasks wait {wait:.0%} of the time"
+    waits = "" if isnan(wait) else f" and its tasks wait {100 * wait:.0f} % of the time"
     is_job = (one.entity.attribute("workload_kind") or "") in JOBS
     return Sighting(
         "cpu_throttling",
         "curious" if is_job else "hurt",
         subject,
         since,
-        f"{subject.name} is held back by its CPU limit{quota} in {share:.0%} of all periods since "
+        f"{subject.name} is held back by its CPU limit{quota} in {100 * share:.0f} % of all periods since "
         f"{render_time(since)}{waits}.",
         is_sure=is_sure,
         advice=f"nodescope rightsize --container {subject.container or subject.workload}",
