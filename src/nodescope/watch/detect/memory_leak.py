@@ -231,8 +231,8 @@ def describe_leak(one: ContainerLook, rise: SteadyRise, limit: float, *, is_sure
     is_own = one.limit <= limit
     bound = f"its limit of {render_bytes(limit)}" if is_own else "all that the node has left"
     sentence = (
-        f"{subject.name} holds {render_bytes(one.held)} and rises by {render_slope(rise.per_second, 'bytes')} since "
-        f"{render_time(rise.since)}: it reaches {bound} in {render_seconds(left)} and is killed then."
+        f"{subject.name} reaches {bound} in {render_seconds(left)} and is killed then: it holds "
+        f"{render_bytes(one.held)} and rises by {render_slope(rise.per_second, 'bytes')} since {render_time(rise.since)}."
     )
     evidence = {
         "held_bytes": one.held,
