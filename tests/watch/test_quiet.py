@@ -449,5 +449,13 @@ def test_who_is_held_back_later_is_told_within_minutes() -> None:
     assert hold_back(3600, 600)
 
 
-def test_who_was_there_before_the_watcher_has_no_known_age() -> None:
-    assert hold_back(0, 600, first=0.0)
+def test_who_was_there_before_the_watcher_is_as_old_as_an_earlier_run_says() -> None:
+    """The agent is restarted in the middle of a build, which it may take for a service; a service it knew."""
+    assert not hold_back(0, 1200, first=0.0)
+    assert hold_back(0, 2400, first=0.0)
+    before = Throttling()
+    before.look(look_at(0.0, [container("web")._replace(quota=1.0)]))
+    after = Throttling()
+    after.recall(before.remember())
+    limited = container("web", wait=0.5)._replace(throttled=0.6, quota=1.0)
+    assert sure(one for number in range(60) for one in after.look(look_at(7200 + number * STEP, [limited])))
