@@ -27,7 +27,7 @@ LEAST_SHARE = 0.02
 LEAST_BYTES = 8 * 2**20
 # Told when the limit is at most so many times as far away as the rise has lasted.
 FAR_RATIO = 1.4
-# A rise of less than this has to come nearer: within minutes an index is built or a file is written to memory.
+# A rise of less than this has to come nearer: within minutes an index is built, or a file written to memory.
 SHORT_SECONDS = 900.0
 # With less of its limit in use nothing is short yet, unless the limit is so near.
 LEAST_HELD_SHARE = 0.5
