@@ -211,7 +211,7 @@ def tell_restart(page: NodePage, number: int, minutes_ago: int, *, is_kill: bool
 
 def tell_finding(page: NodePage) -> dict[str, object]:
     at = page.plan.to_ms / 1000 - 1200
-    sentence = 'Memory of "shop/cache" grows by 84 MiB/h and reaches its limit of 512 MiB in 2.1 h.'
+    sentence = "shop/cache reaches its limit of 512 MiB in 2.1 h and is killed then: it holds 335 MiB and rises by 84 MiB/h."
     finding = NodeFinding(
         hexadecimal("finding", page.plan.node)[:12],
         "memory_leak/shop/cache",

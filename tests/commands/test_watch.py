@@ -11,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from nodescope.cli import main
+from nodescope.commands.findings.watch import fit, render
 from nodescope.watch.finding_store import FILE_NAME, FindingStore
 from nodescope.watch.sighting import FindingSubject, Sighting
 
@@ -44,6 +45,19 @@ def test_a_folder_tells_what_its_agent_found(folder: Path, capsys: pytest.Captur
     assert any(line.startswith("kill     memory_leak") and "limit in 50" in line for line in lines)
     assert text.index("memory_leak") < text.index("suspected") < text.index("disk_full")
     assert "\x1b" not in text
+
+
+def test_a_narrow_terminal_breaks_no_word_and_a_low_one_keeps_the_first_lines(folder: Path) -> None:
+    content = json.loads((folder / FILE_NAME).read_text())
+    rows = [
+        {**one, "sentence": "shop/catalog reaches its limit in 50 min and is killed then."}
+        for one in content["findings"]
+    ]
+    lines = render({"sentence": "1 thing is wrong on node-a.", "findings": rows}, 30)
+    assert "         its limit in 50 min" in lines
+    assert lines[-1]
+    assert fit(lines, 99) == lines
+    assert fit(["a", "b", "c", "d"], 3) == ["a", "b", "... 2 more lines; --once shows all"]
 
 
 def test_json_is_for_scripts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tests.stories.generate.cluster import GIB
 
-from nodescope.base.block import make_block
+from nodescope.base.block import Table, make_block
 from nodescope.base.entity import Entity
 from nodescope.base.frame import EXIT, OOM_EXIT, Event
+from nodescope.base.metric import Metric
 from nodescope.collect.sources import filesystem
 from nodescope.hold.ring import Moment
 from nodescope.watch.detect import Learner
@@ -20,7 +21,7 @@ from nodescope.watch.detect.noisy_neighbour import Neighbours
 from nodescope.watch.detect.throttling import Throttling
 from nodescope.watch.finding_store import FILE_NAME, FindingStore
 from nodescope.watch.learned import read_levels
-from nodescope.watch.look import ContainerLook, DiskLook, NodeLook, list_disks
+from nodescope.watch.look import ContainerLook, DiskLook, Eyes, NodeLook, list_disks
 from nodescope.watch.sighting import Sighting
 
 STEP = 10.0
@@ -207,6 +208,98 @@ def test_where_another_took_what_the_node_had_its_neighbours_are_no_leaks(
     assert bool(found) is is_told
 
 
+# -- what no generator has: a week of a shop ----------------------------------------------
+
+
+def test_a_jvm_that_warms_up_is_nothing_also_where_the_agent_came_later() -> None:
+    """The heap within minutes; classes and compiled code for hours, up to nine tenths of the limit."""
+    hours = np.arange(2160) / 360
+    shares = 0.15 + 0.55 * (1 - np.exp(-5 * hours)) + 0.19 * (1 - np.exp(-hours))
+    for seen_from in (0, 120):
+        assert not follow(Leaks(), shares[seen_from:].tolist())
+
+
+@pytest.mark.parametrize("minutes", [4, 6])
+def test_what_grows_for_minutes_and_stops_is_nothing(minutes: int) -> None:
+    """An index is built and stays; a burst of logs is written to a file system in memory, and is gone."""
+    grows = np.linspace(0.3, 0.65, minutes * 6).tolist()
+    assert not follow(Leaks(), [*[0.3] * 1080, *grows, *[0.65] * 360])
+    assert not follow(Leaks(), [*[0.3] * 1080, *grows, *[0.65] * 30, *[0.3] * 360])
+    to_its_end = follow(Leaks(), [*[0.3] * 1080, *np.linspace(0.3, 1.0, 2 * minutes * 6).tolist()])
+    assert to_its_end
+
+
+def test_a_workload_that_was_killed_before_gets_no_such_minutes() -> None:
+    """It is told as early as a rise of an hour."""
+    minutes = 12
+    leak = [*[0.3] * 360, *np.linspace(0.3, 1.0, minutes * 6).tolist()]
+    leaks = Leaks()
+    first = follow(leaks, leak)
+    leaks.look(look_at(5000, events=[Event(OOM_EXIT, 0, "container", ("heap-0",))]))
+    again = follow(leaks, leak, 6000, life=1)
+    assert again[0][0] - 6000 < first[0][0]
+
+
+def test_files_that_are_mapped_are_not_held() -> None:
+    """A database reads its files through memory: the kernel gives that back."""
+    entity = Entity("container", ("db",))
+    counted = Table(
+        "container",
+        "container",
+        ("container",),
+        (Metric("cgroup.v2.cpu.stat.usage_usec", "counter", "CPU."),),
+    )
+    names = (
+        "memory.stat.anon",
+        "memory.stat.shmem",
+        "memory.stat.kernel",
+        "memory.stat.file",
+        "memory.stat.file_mapped",
+    )
+    metrics = tuple(Metric(f"cgroup.v2.{name}", "gauge", "Bytes.", unit="bytes") for name in names)
+    sizes = Table("container.memory_stat", "container", ("container",), metrics)
+    held = []
+    for mapped in (0.0, 50.0 * GIB):
+        latest = {
+            "container": Moment(1, 1, 1, make_block(counted, {entity: [1.0]}, 1)),
+            sizes.name: Moment(1, 1, 1, make_block(sizes, {entity: [3.0, 2.0, 1.0, mapped, mapped]}, 1)),
+        }
+        held.append([one.held for one in Eyes().look(0.0, latest, {}).containers])
+    assert held == [[6.0], [6.0]]
+
+
+def test_an_image_that_is_pulled_within_minutes_wakes_nobody() -> None:
+    """Of 24 GiB, onto a disk that was level for hours: the kubelet begins to remove images at 85 %."""
+    for minutes in (3, 5, 10, 20):
+        pulled = np.linspace(0.6, 0.84, minutes * 6).tolist()
+        found = fill(FullDisks(), [*[0.6] * 2160, *pulled, *[0.84] * 360])
+        assert {one.severity for one in found} <= {"curious"}
+        full = fill(FullDisks(), [*[0.6] * 2160, *np.linspace(0.6, 1.0, minutes * 6 + 60).tolist()])
+        assert any(one.severity == "kill" and float(one.evidence["used_share"] or 0) < 0.95 for one in full)
+
+
+def test_a_weekly_backup_wakes_nobody() -> None:
+    """
+    Its archive lies on the disk for some minutes before it is sent away.
+
+    While it reads, others wait for the disk a little longer than usual; hard waits are told.
+    """
+    written = [*np.linspace(0.5, 0.82, 720).tolist(), *[0.82] * 60, *[0.5] * 60]
+    assert {one.severity for one in fill(FullDisks(), [*[0.5] * 2160, *written])} <= {"curious"}
+    for wait, is_told in ((0.07, False), (0.3, True)):
+        neighbours, told = Neighbours(), []
+        for number in range(720):
+            reads = number >= 360
+            pair = [
+                container("web")._replace(wait_io=wait if reads else 0.02, disk=2e6),
+                container("backup", details={"workload_kind": "CronJob"})._replace(
+                    disk=1.5e8 if reads else 0.0
+                ),
+            ]
+            told += sure(neighbours.look(look_at(number * STEP, pair)))
+        assert bool(told) is is_told
+
+
 # -- disks -------------------------------------------------------------------------------
 
 
@@ -356,5 +449,13 @@ def test_who_is_held_back_later_is_told_within_minutes() -> None:
     assert hold_back(3600, 600)
 
 
-def test_who_was_there_before_the_watcher_has_no_known_age() -> None:
-    assert hold_back(0, 600, first=0.0)
+def test_who_was_there_before_the_watcher_is_as_old_as_an_earlier_run_says() -> None:
+    """The agent is restarted in the middle of a build, which it may take for a service; a service it knew."""
+    assert not hold_back(0, 1200, first=0.0)
+    assert hold_back(0, 2400, first=0.0)
+    before = Throttling()
+    before.look(look_at(0.0, [container("web")._replace(quota=1.0)]))
+    after = Throttling()
+    after.recall(before.remember())
+    limited = container("web", wait=0.5)._replace(throttled=0.6, quota=1.0)
+    assert sure(one for number in range(60) for one in after.look(look_at(7200 + number * STEP, [limited])))

@@ -197,6 +197,21 @@ def test_a_drag_zooms_and_back_is_one_key(wall: Watched) -> None:
     page.wait_for_function("() => location.hash.includes('from=')")
 
 
+def test_rows_that_nobody_sees_follow_when_the_wheel_rests(wall: Watched) -> None:
+    """While it turns only rows near the screen are drawn; then every row is of the new range."""
+    page = wall.page
+    page.locator(".axis").hover()
+    for _ in range(3):
+        page.mouse.wheel(0, -300)
+    page.wait_for_function(
+        """() => {
+            const from = hash => new URLSearchParams(hash.slice(1)).get('from');
+            const names = [...document.querySelectorAll('.wnode .name')];
+            return from(location.hash) && names.every(one => from(one.hash) === from(location.hash));
+        }"""
+    )
+
+
 def test_two_nodes_and_two_ranges_are_compared(wall: Watched) -> None:
     page = wall.page
     page.keyboard.press("3")

@@ -1,10 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ClusterModel } from "../src/cluster/model";
 import { colourOf, isHarm, legendSteps } from "../src/cluster/ramp";
-import { isCovered, placeCells } from "../src/cluster/strip";
+import { isCovered, joinCells, placeCells } from "../src/cluster/strip";
 import { decodeView, EMPTY_VIEW, encodeView, nodeLink, type ClusterView } from "../src/cluster/view";
 import { briefWhy, readout } from "../src/cluster/wall";
-import { rangeParams } from "../src/cluster/source";
+import { rangeParams, type ClusterSource } from "../src/cluster/source";
 import type { MeasureJson, WallJson, WallNodeJson } from "../src/types";
+import { FakePage } from "./page";
 
 const CPU: MeasureJson = { id: "cpu", title: "CPU", unit: "ratio", full: 1, harm: 0.9, help: "" };
 
@@ -63,6 +65,12 @@ describe("a cell", () => {
     expect(placeCells(data, { from: 1000, to: 2000 }, 100)).toEqual([]);
   });
 
+  it("is one piece with neighbours of its colour, unless it is wide enough to be counted", () => {
+    const pieces = (width: number) => joinCells(placeCells({ cells: [0.1, 0.11, null, 0.11, 0.95, 0.95], start: 0, step: 60 }, { from: 0, to: 360 }, width), CPU, false, 1).map((one) => [one.x, one.width]);
+    expect(pieces(24)).toEqual([[0, 8], [12, 4], [16, 8]]);
+    expect(pieces(60)).toEqual([[0, 9], [10, 9], [30, 9], [40, 9], [50, 9]]);
+  });
+
   it("is told under the cursor; what was not measured is not zero", () => {
     const row = { node: "n", cells: [0.5, null] } as unknown as WallNodeJson;
     const wall = { start: 0, step: 60, nodes: [row] } as unknown as WallJson;
@@ -88,5 +96,45 @@ describe("the hatching of a strip", () => {
     expect(covered(Array.from({ length: 9 }, () => 0.5))).toBe(false);
     expect(covered(Array.from({ length: 10 }, () => 0.5), 120)).toBe(false);
     expect(covered([])).toBe(false);
+  });
+});
+
+describe("a range that is being moved", () => {
+  beforeEach(() => void vi.useFakeTimers({ now: 7_200_000 }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** Each answer has its nodes in the next of these orders. */
+  function makeWall(...orders: string[]): ClusterModel {
+    const source = {
+      wall: () => {
+        const nodes = [...(orders.shift() ?? "")].map((node) => ({ node }) as WallNodeJson);
+        return Promise.resolve({ from: 0, to: 7200, asking: 0, live: false, nodes } as unknown as WallJson);
+      },
+    };
+    return new ClusterModel(source as unknown as ClusterSource, new FakePage() as unknown as Window);
+  }
+  const told = (model: ClusterModel): string => model.nodes.map((row) => row.node).join("");
+
+  it("leaves rows where they are until it rests, then the worst is first", async () => {
+    const model = makeWall("abc", "cba", "bcda");
+    model.start();
+    await vi.advanceTimersByTimeAsync(0);
+    expect([told(model), model.isTurning]).toEqual(["abc", false]);
+    for (const shown of ["abc", "abcd"]) {
+      model.zoomBy(0.75);
+      await vi.advanceTimersByTimeAsync(300);
+      expect([told(model), model.isTurning]).toEqual([shown, true]);
+    }
+    await vi.advanceTimersByTimeAsync(200);
+    expect([told(model), model.isTurning]).toEqual(["bcda", false]);
+  });
+
+  it("is none where somebody chose another one", async () => {
+    const model = makeWall("abc", "cba");
+    model.start();
+    await vi.advanceTimersByTimeAsync(0);
+    model.goTo({ last: 3600 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect([told(model), model.isTurning]).toEqual(["cba", false]);
   });
 });

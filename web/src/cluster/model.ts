@@ -13,6 +13,8 @@ const ASKING_MS = 700;
 const ASKING_MOST_MS = 3000;
 const LIVE_MS = 15_000;
 const AGAIN_MS = 5000;
+/** A wheel that did not turn for so long rests. */
+const REST_MS = 400;
 /** Cells are a minute wide: a closer look is the page of the node. */
 const SHORTEST = 600;
 const LONGEST = 84 * 86400;
@@ -42,6 +44,8 @@ export class ClusterModel {
   private readonly timers: Timers;
   private readonly stops = new Map<string, AbortController>();
   private waits = 0;
+  /** While the wheel turns: where each node was when it began. */
+  private places: Map<string, number> | null = null;
 
   constructor(private readonly source: ClusterSource, private readonly page: Window) {
     this.timers = new Timers(page);
@@ -116,7 +120,22 @@ export class ClusterModel {
   }
 
   goTo(range: Range | null, push = true): void {
+    if (!push) this.turn();
     this.change({ range }, push);
+  }
+
+  /** A range is being moved: by a wheel, a drag, or a key that is held. */
+  get isTurning(): boolean {
+    return this.places !== null;
+  }
+
+  /** Who follows a row with the eye finds it where it was until the range rests. */
+  private turn(): void {
+    this.places ??= new Map((this.wall.value?.nodes ?? []).map((row, place) => [row.node, place]));
+    this.timers.soon("rest", REST_MS, () => {
+      this.places = null;
+      this.changed.send();
+    });
   }
 
   moveCursor(steps: number): void {
@@ -137,9 +156,12 @@ export class ClusterModel {
 
   // -- answers ---------------------------------------------------------------------
 
+  /** The worst first, but while the range is being moved. */
   get nodes(): WallNodeJson[] {
     const words = this.view.search.toLowerCase().split(/\s+/).filter(Boolean);
-    return (this.wall.value?.nodes ?? []).filter((row) => words.every((word) => row.node.toLowerCase().includes(word)));
+    const found = (this.wall.value?.nodes ?? []).filter((row) => words.every((word) => row.node.toLowerCase().includes(word)));
+    const { places } = this;
+    return places ? found.sort((one, other) => (places.get(one.node) ?? places.size) - (places.get(other.node) ?? places.size)) : found;
   }
 
   resize(columns: number): void {
@@ -168,6 +190,7 @@ export class ClusterModel {
       (value) => {
         if (stop.signal.aborted) return;
         Object.assign(held, { value, failure: null, loading: false });
+        if (this.isTurning) this.turn();
         this.again(name, value);
         this.changed.send();
       },

@@ -8,26 +8,28 @@ export interface Scale {
 type Rgb = readonly [number, number, number];
 
 interface Ramp {
-  use: readonly [Rgb, Rgb];
-  harm: readonly [Rgb, Rgb];
+  use: readonly string[];
+  harm: readonly string[];
 }
-
-const LIGHT_RAMP: Ramp = { use: [[236, 242, 248], [74, 144, 196]], harm: [[222, 130, 122], [170, 32, 24]] };
-const DARK_RAMP: Ramp = { use: [[24, 34, 46], [76, 150, 208]], harm: [[196, 84, 76], [255, 150, 140]] };
 
 /** Few steps: two cells of nearly the same value look the same, and a legend can show all of them. */
 const STEPS = 6;
 
-function mix([from, to]: readonly [Rgb, Rgb], share: number): string {
-  const step = Math.min(STEPS - 1, Math.max(0, Math.floor(share * STEPS))) / (STEPS - 1);
-  const parts = from.map((one, place) => Math.round(one + ((to[place] ?? one) - one) * step));
-  return `rgb(${parts.join(" ")})`;
+function mix(from: Rgb, to: Rgb): string[] {
+  return Array.from({ length: STEPS }, (_, step) => `rgb(${from.map((one, place) => Math.round(one + (((to[place] ?? one) - one) * step) / (STEPS - 1))).join(" ")})`);
+}
+
+const LIGHT_RAMP: Ramp = { use: mix([236, 242, 248], [74, 144, 196]), harm: mix([222, 130, 122], [170, 32, 24]) };
+const DARK_RAMP: Ramp = { use: mix([24, 34, 46], [76, 150, 208]), harm: mix([196, 84, 76], [255, 150, 140]) };
+
+function pick(colours: readonly string[], share: number): string {
+  return colours[Math.min(STEPS - 1, Math.max(0, Math.floor(share * STEPS)))] ?? "";
 }
 
 export function colourOf(value: number, scale: Scale, dark: boolean): string {
   const ramp = dark ? DARK_RAMP : LIGHT_RAMP;
-  if (value >= scale.harm) return mix(ramp.harm, scale.full > scale.harm ? (value - scale.harm) / (scale.full - scale.harm) : 1);
-  return mix(ramp.use, value / Math.min(scale.harm, scale.full));
+  if (value >= scale.harm) return pick(ramp.harm, scale.full > scale.harm ? (value - scale.harm) / (scale.full - scale.harm) : 1);
+  return pick(ramp.use, value / Math.min(scale.harm, scale.full));
 }
 
 export function isHarm(value: number | null, scale: Scale): boolean {

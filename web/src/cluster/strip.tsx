@@ -1,6 +1,6 @@
 /** The cells of one node as a strip: each at its time, hatched where nothing was measured. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Span } from "../time";
 import { colourOf, type Scale } from "./ramp";
 
@@ -27,7 +27,8 @@ export function placeCells({ cells, start, step }: StripCells, span: Span, width
 export function Strip({ data, span, scale, dark, label, away }: { data: StripCells; span: Span; scale: Scale; dark: boolean; label: string; away: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const draw = useRef<() => void>(() => undefined);
-  useEffect(() => {
+  // In the frame that shows its row's figures.
+  useLayoutEffect(() => {
     const element = canvas.current;
     if (!element) return;
     draw.current = () => paint(element, data, span, scale, dark, away);
@@ -66,16 +67,27 @@ function paint(element: HTMLCanvasElement, data: StripCells, span: Span, scale: 
   const pen = element.getContext("2d");
   if (!pen) return;
   const cells = placeCells(data, span, width);
-  pen.clearRect(0, 0, width, height);
   hatch(pen, width, height, dark, away, isCovered(cells, width));
-  for (const cell of cells) {
-    if (cell.value === null) continue;
-    pen.fillStyle = colourOf(cell.value, scale, dark);
-    pen.globalAlpha = away ? 0.45 : 1;
-    // A hair between cells that are wide enough for one: minutes can be counted.
-    pen.fillRect(cell.x, 0, cell.width > 5 * ratio ? cell.width - ratio : cell.width, height);
+  pen.globalAlpha = away ? 0.45 : 1;
+  for (const piece of joinCells(cells, scale, dark, ratio)) {
+    pen.fillStyle = piece.colour;
+    pen.fillRect(piece.x, 0, piece.width, height);
   }
   pen.globalAlpha = 1;
+}
+
+/** Neighbours of one colour are one piece. Between cells that are wide enough is a hair: minutes can be counted. */
+export function joinCells(cells: { x: number; width: number; value: number | null }[], scale: Scale, dark: boolean, hair: number): { x: number; width: number; colour: string }[] {
+  const found: { x: number; width: number; colour: string }[] = [];
+  for (const { x, width, value } of cells) {
+    if (value === null) continue;
+    const colour = colourOf(value, scale, dark);
+    const last = found.at(-1);
+    if (width > 5 * hair) found.push({ x, width: width - hair, colour });
+    else if (last?.colour === colour && last.x + last.width === x) last.width += width;
+    else found.push({ x, width, colour });
+  }
+  return found;
 }
 
 /** Whether every pixel has a value: then nothing of the hatching would be seen. */

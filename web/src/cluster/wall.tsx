@@ -1,10 +1,12 @@
 /** The wall: a row a node, the worst first, each with its reason, its cells over the range, and its figures. */
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { RefObject, VNode } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { brief, plain, quantity, shorten, spoken } from "../format";
 import { clock, minute, tellTimes, tick, type Span } from "../time";
 import type { MeasureJson, WallJson, WallNodeJson } from "../types";
 import type { ClusterModel } from "./model";
+import { Nearness } from "./near";
 import { colourOf, isHarm, legendSteps } from "./ramp";
 import { Strip } from "./strip";
 import { nodeLink } from "./view";
@@ -21,6 +23,7 @@ export function Wall({ model, dark }: { model: ClusterModel; dark: boolean }) {
   const [all, setAll] = useState(false);
   const axis = useRef<HTMLDivElement>(null);
   const [drag, setDrag] = useState<Span | null>(null);
+  const near = useMemo(() => new Nearness(), []);
   useColumns(model, axis);
   useKeptFocus();
   if (!wall) return null;
@@ -48,7 +51,7 @@ export function Wall({ model, dark }: { model: ClusterModel; dark: boolean }) {
       </div>
       <ul class="wall-rows">
         {/* A row that becomes another kind is made anew: Chromium 156 keeps the old style of what is moved and gets another class in one step. */}
-        {shown.map((row) => <Row key={`${kindOf(row)} ${row.node}`} model={model} wall={wall} row={row} measure={measure} dark={dark} />)}
+        {shown.map((row) => <Row key={`${kindOf(row)} ${row.node}`} model={model} wall={wall} row={row} measure={measure} dark={dark} near={near} />)}
       </ul>
       {rows.length === 0 && <p class="state">{wall.nodes.length ? `No node has "${plain(model.view.search)}" in its name.` : wall.trouble || "There is no node to ask yet."}</p>}
       {rows.length > shown.length && <p class="more"><button type="button" onClick={() => setAll(true)}>show all {rows.length} nodes</button></p>}
@@ -70,7 +73,30 @@ function kindOf(row: WallNodeJson): string {
   return row.state === "ok" ? (row.hurt ? "hurt" : "calm") : row.state;
 }
 
-function Row({ model, wall, row, measure, dark }: { model: ClusterModel; wall: WallJson; row: WallNodeJson; measure: MeasureJson; dark: boolean }) {
+interface RowParts {
+  model: ClusterModel;
+  wall: WallJson;
+  row: WallNodeJson;
+  measure: MeasureJson;
+  dark: boolean;
+}
+
+/** Drawn anew only where something of it changed; while the wheel turns only near the screen, elsewhere once it rests. */
+function Row({ near, ...parts }: RowParts & { near: Nearness }) {
+  const item = useRef<HTMLLIElement>(null);
+  const drawn = useRef<{ of: unknown[]; as: VNode } | null>(null);
+  const [, draw] = useState(0);
+  useEffect(() => (item.current ? near.watch(item.current, () => draw((count) => count + 1)) : undefined), []);
+  const { model, wall, row, measure, dark } = parts;
+  const { view, span } = model;
+  const of = [wall, row, measure, dark, span.from, span.to, view.node === row.node, view.theme, view.utc];
+  const isSame = drawn.current?.of.every((one, place) => one === of[place]);
+  const waits = model.isTurning && near.isFar(item.current);
+  if (!drawn.current || !(isSame || waits)) drawn.current = { of, as: <RowContent {...parts} item={item} /> };
+  return drawn.current.as;
+}
+
+function RowContent({ model, wall, row, measure, dark, item }: RowParts & { item: RefObject<HTMLLIElement | null> }) {
   const { view, span } = model;
   const kind = kindOf(row);
   const whole = spoken(tellTimes(row.why, view.utc, span.to));
@@ -79,7 +105,7 @@ function Row({ model, wall, row, measure, dark }: { model: ClusterModel; wall: W
   const said = mean === null ? `${measure.title} was not measured` : `${measure.title}: mean ${quantity(mean, measure.unit)}, most ${quantity(most, measure.unit)}`;
   const more = row.container ? { container: row.container.slice(0, 12) } : {};
   return (
-    <li class={`wnode ${kind} ${view.node === row.node ? "last" : ""}`} data-node={row.node}>
+    <li ref={item} class={`wnode ${kind} ${view.node === row.node ? "last" : ""}`} data-node={row.node}>
       <div class="node-head">
         <a class="name" href={nodeLink(row.node, span, view, more)} onClick={() => model.change({ node: row.node }, false)} title={plain(row.node)}><bdi>{plain(shorten(row.node, 40))}</bdi></a>
         {row.state === "away" && <span class="tag">no answer</span>}

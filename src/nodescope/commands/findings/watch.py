@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from nodescope.base.quantity import parse_seconds, render_seconds
 from nodescope.base.text import clean_text
 from nodescope.base.time_range import render_time, render_time_of_day
 from nodescope.commands.shared.options import add_interval, read_interval
+from nodescope.commands.text.terminal import wrap_words
 from nodescope.keep.disk import read_json
 from nodescope.serve.http_client import HttpClient, parse_endpoint
 from nodescope.watch.finding_store import FILE_NAME
@@ -37,6 +39,7 @@ ANSWER_BYTES = 4 * 2**20
 # A screen that is drawn over: cursor home, and what is left of the old one cleared.
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 RESOLVED_SHOWN = 5
+INDENT = " " * 9
 
 Ask = Callable[[], dict[str, Any]]
 
@@ -81,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(ask(), ensure_ascii=False, indent=1) + "\n")
         return 0
     if options.once or not sys.stdout.isatty():
-        sys.stdout.write(render(ask()))
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        sys.stdout.write("\n".join(render(ask(), columns)) + "\n")
         return 0
     return repeat(ask, interval_seconds)
 
@@ -90,11 +94,12 @@ def repeat(ask: Ask, interval_seconds: float) -> int:
     """Until Ctrl-C; an agent that does not answer for a moment is said on the screen."""
     clock, stop = SystemClock(), threading.Event()
     while True:
+        columns, rows = shutil.get_terminal_size()
         try:
-            text = render(ask())
+            text = render(ask(), columns)
         except NodescopeError as error:
-            text = f"{error}\n"
-        lines = [line + CLEAR_LINE for line in text.splitlines()]
+            text = wrap_words(str(error), columns)
+        lines = [line + CLEAR_LINE for line in fit(text, rows - 1)]
         sys.stdout.write(HOME + "\n".join(lines) + "\n" + CLEAR_REST)
         sys.stdout.flush()
         clock.wait_until(clock.mono_ns() + round(interval_seconds * 1e9), stop)
@@ -234,33 +239,42 @@ def parse_rows(content: dict[str, Any]) -> list[NodeFinding]:
     return [one for one in found if one is not None]
 
 
-def render(content: dict[str, Any]) -> str:
-    """The one line first, then what is told, then what is suspected, then what is over."""
+def render(content: dict[str, Any], columns: int | None = None) -> list[str]:
+    """Lines: the one sentence first, then what is told, then what is suspected, then what is over."""
     findings = rank_findings(parse_rows(content))
-    lines = [clean_text(str(content.get("sentence", ""))), ""]
-    lines += render_part("", [one for one in findings if one.is_confirmed])
-    lines += render_part("suspected, nobody was told:", [one for one in findings if one.state == "born"])
+    lines = [*wrap_words(clean_text(str(content.get("sentence", ""))), columns), ""]
+    lines += render_part("", [one for one in findings if one.is_confirmed], columns)
+    lines += render_part(
+        "suspected, nobody was told:", [one for one in findings if one.state == "born"], columns
+    )
     over = [one for one in findings if not one.is_open and one.confirmed is not None]
-    lines += render_part("over:", over[:RESOLVED_SHOWN])
-    return "\n".join(lines).rstrip() + "\n"
+    lines += render_part("over:", over[:RESOLVED_SHOWN], columns)
+    return lines[:-1]
 
 
-def render_part(title: str, findings: Sequence[NodeFinding]) -> Iterator[str]:
+def fit(lines: list[str], rows: int) -> list[str]:
+    """What the screen has room for; the most urgent is first."""
+    if len(lines) <= rows:
+        return lines
+    return [*lines[: rows - 1], f"... {len(lines) - rows + 1} more lines; --once shows all"]
+
+
+def render_part(title: str, findings: Sequence[NodeFinding], columns: int | None) -> Iterator[str]:
     if not findings:
         return
     if title:
         yield title
     for one in findings:
-        yield from render_finding(one)
+        yield from render_finding(one, columns)
     yield ""
 
 
-def render_finding(one: NodeFinding) -> Iterator[str]:
+def render_finding(one: NodeFinding, columns: int | None) -> Iterator[str]:
     left = one.time_to_limit_seconds
     limit = f"  limit in {render_seconds(left)}" if left is not None else ""
     said = "  (not a problem)" if one.feedback else "  (silenced)" if one.silenced else ""
     since = render_time_of_day(one.onset)
     yield f"{one.severity:8} {one.kind:16} {clean_text(one.who)}  since {since}{limit}  [{one.id}]{said}"
-    yield f"         {clean_text(one.sentence, 600)}"
+    yield from wrap_words(INDENT + clean_text(one.sentence, 600), columns, INDENT)
     if one.is_confirmed and one.advice:
-        yield f"         look at: {clean_text(one.advice, 300)}"
+        yield f"{INDENT}look at: {clean_text(one.advice, 300)}"

@@ -3,7 +3,8 @@ A file system that is full or will be: pods are evicted, and whoever writes fail
 
 What is mounted read-only is as full as it was made. A file system that was as full before and
 was emptied again, as logs are rotated and images are removed, is no news up to there. One that has filled since
-the watcher first saw it may be on its way to its first rotation: until it is full nobody is woken.
+the watcher first saw it may be on its way to its first rotation: until it is full nobody is woken. Nor is anybody for
+an image that is pulled within minutes, up to the height at which images are removed.
 """
 
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from nodescope.watch.sighting import FindingSubject, Sighting
 FULL_SHARE, OFF_SHARE = 0.95, 0.92
 # A rise is told from here on, or when the end is near.
 RISE_SHARE = 0.7
+# Below this nothing is short: only there the kubelet, by default, begins to remove images.
+SHORT_SHARE = 0.85
 FAR_RATIO = 2.0
 FAR_SECONDS = 12 * 3600.0
 LEAST_SHARE = 0.005
@@ -109,11 +112,12 @@ def is_filling(one: DiskLook, rise: SteadyRise | None) -> bool:
 def describe_disk(one: DiskLook, since: float | None, rise: SteadyRise | None, now: float) -> Sighting:
     share = 1 - one.available / one.size
     left = rise.seconds_to(one.size) if rise else None
-    state = f"{one.mountpoint} is {share:.0%} full, {render_bytes(one.available)} are left"
+    state = f"{one.mountpoint} is {100 * share:.0f} % full, {render_bytes(one.available)} are left"
     path = f", and is full in {render_seconds(left)} at this pace" if left is not None else ""
+    is_short = share >= SHORT_SHARE and (left is None or left <= SOON_SECONDS)
     return Sighting(
         "disk_full",
-        "kill" if since is not None or left is None or left <= SOON_SECONDS else "curious",
+        "kill" if since is not None or is_short else "curious",
         FindingSubject(device=one.mountpoint),
         min(since if since is not None else now, rise.since if rise else now),
         f"{state}{path}: pods are evicted and writes fail then.",

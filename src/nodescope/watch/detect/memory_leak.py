@@ -27,6 +27,8 @@ LEAST_SHARE = 0.02
 LEAST_BYTES = 8 * 2**20
 # Told when the limit is at most so many times as far away as the rise has lasted.
 FAR_RATIO = 1.4
+# A rise of less than this has to come nearer: within minutes an index is built, or a file written to memory.
+SHORT_SECONDS = 900.0
 # With less of its limit in use nothing is short yet, unless the limit is so near.
 LEAST_HELD_SHARE = 0.5
 URGENT_SECONDS = 1800.0
@@ -34,8 +36,6 @@ URGENT_SECONDS = 1800.0
 SUSPECT_RATIO = 4.0
 # A kill that is further away than this is worth knowing, and no reason to get up.
 SOON_SECONDS = 6 * 3600.0
-# A rise of less than five minutes is told only where the limit is near.
-LEAST_SECONDS = 300.0
 NEAR_SHARE = 0.92
 # It was as high before and fell again: a heap that is collected, or a worker that is replaced.
 # From there on it has to rise by this share of the limit, or by as much as it fell.
@@ -210,13 +210,14 @@ def is_sooner(one: Sighting, other: Sighting | None) -> bool:
 def is_leak(one: ContainerLook, path: MemoryPath, rise: SteadyRise, limit: float, *, is_known: bool) -> bool:
     """Whether somebody should be told."""
     left = rise.seconds_to(limit)
-    if left > FAR_RATIO * rise.span_seconds or rise.ends_at < limit:
+    lasted = 1.0 if is_known else min(1.0, rise.span_seconds / SHORT_SECONDS)
+    if left > FAR_RATIO * lasted * rise.span_seconds or rise.ends_at < limit:
         return False
     if rise.high < LEAST_HELD_SHARE * limit and left > URGENT_SECONDS:
         return False
     if one.held >= NEAR_SHARE * limit:
         return True
-    return rise.span_seconds >= LEAST_SECONDS and (is_known or not path.began_with_it(rise))
+    return is_known or not path.began_with_it(rise)
 
 
 def name_place(one: ContainerLook) -> str:
@@ -230,8 +231,8 @@ def describe_leak(one: ContainerLook, rise: SteadyRise, limit: float, *, is_sure
     is_own = one.limit <= limit
     bound = f"its limit of {render_bytes(limit)}" if is_own else "all that the node has left"
     sentence = (
-        f"{subject.name} holds {render_bytes(one.held)} and rises by {render_slope(rise.per_second, 'bytes')} since "
-        f"{render_time(rise.since)}: it reaches {bound} in {render_seconds(left)} and is killed then."
+        f"{subject.name} reaches {bound} in {render_seconds(left)} and is killed then: it holds "
+        f"{render_bytes(one.held)} and rises by {render_slope(rise.per_second, 'bytes')} since {render_time(rise.since)}."
     )
     evidence = {
         "held_bytes": one.held,

@@ -243,7 +243,7 @@ def describe_neighbour(
         replace(subject, container="", device=resource),
         since,
         f"{cause} takes {taken} more than usual since {render_time(since)}; {names[0]}{others} "
-        f"{'wait' if others else 'waits'} for {WHAT[resource]} up to {worst:.0%} of the time.",
+        f"{'wait' if others else 'waits'} for {WHAT[resource]} up to {100 * worst:.0f} % of the time.",
         is_sure=look.at - since >= SURE_SECONDS,
         advice=f"nodescope incidents --at {round(since)}",
         cause=cause,

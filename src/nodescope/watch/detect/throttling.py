@@ -4,10 +4,13 @@ A workload that its own CPU quota holds back so often that its users wait.
 A quota that runs out now and then hurts nobody. It does when a quarter of
 all periods is cut over minutes and the container's tasks wait in that time.
 A job has no users: it is told as curious. Where nobody says what is a job, and for whatever
-starts up at its limit, a container is told of only once it is half an hour old.
+starts up at its limit, a container is told of only once it is half an hour old. Whom an earlier
+run of the agent knew is as old as that run says; others begin when they are first seen.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import inf, isfinite, isnan
 
 from nodescope.base.quantity import render_number
@@ -23,6 +26,8 @@ SURE_SECONDS = 240.0
 # A build, a test, a warm-up: most of what is new and busy is over by then, or calm.
 LEAST_AGE_SECONDS = 1800.0
 QUIET_SECONDS = 600.0
+# Containers of which it is kept since when they are there.
+KNOWN_MOST = 300
 
 
 @dataclass(slots=True)
@@ -40,8 +45,9 @@ class Throttling:
     quiet_seconds: float = QUIET_SECONDS
     _paths: dict[tuple[str, ...], QuotaPath] = field(default_factory=dict)
     _first: dict[tuple[str, ...], float] = field(default_factory=dict)
-    """By container with a quota: when it was first seen; those that the first look met may be of any age."""
-    _is_started: bool = False
+    """By container with a quota: when it was first seen."""
+    _recalled: dict[str, float] = field(default_factory=dict)
+    """By id, the same of an earlier run."""
 
     def look(self, look: NodeLook) -> list[Sighting]:
         found: dict[str, Sighting] = {}
@@ -53,12 +59,17 @@ class Throttling:
         self._paths = {key: path for key, path in self._paths.items() if path.seen == look.at}
         return list(found.values())
 
+    def remember(self) -> dict[str, float]:
+        return dict(islice(((short_id(key), first) for key, first in self._first.items()), KNOWN_MOST))
+
+    def recall(self, known: Mapping[str, float]) -> None:
+        self._recalled.update(known)
+
     def _note_ages(self, look: NodeLook) -> None:
-        first = look.at if self._is_started else -inf
         # A quota may be known a moment after its container.
         limited = [one.key for one in look.containers if one.quota != inf]
-        self._first = {key: self._first.get(key, first) for key in limited}
-        self._is_started = True
+        fresh = {key: self._recalled.get(short_id(key), look.at) for key in limited if key not in self._first}
+        self._first = {key: fresh[key] if key in fresh else self._first[key] for key in limited}
 
     def _follow(self, one: ContainerLook, look: NodeLook) -> Sighting | None:
         path = self._paths.get(one.key)
@@ -72,9 +83,13 @@ class Throttling:
         since = path.held.add(share, look.at)
         if since is None or wait < LEAST_WAIT:
             return None
-        is_grown = look.at - self._first.get(one.key, -inf) >= LEAST_AGE_SECONDS
+        is_grown = look.at - self._first.get(one.key, look.at) >= LEAST_AGE_SECONDS
         is_sure = is_grown and look.at - since >= SURE_SECONDS and share >= ON_SHARE
         return describe_throttled(one, share, wait, since, is_sure=is_sure)
+
+
+def short_id(key: tuple[str, ...]) -> str:
+    return key[-1][:12]
 
 
 def is_worse(one: Sighting, other: Sighting | None) -> bool:
@@ -88,14 +103,14 @@ def describe_throttled(
 ) -> Sighting:
     subject = describe_subject(one.entity)
     quota = f" of {render_number(one.quota)} cores" if isfinite(one.quota) else ""
-    waits = "" if isnan(wait) else f" and its tasks wait {wait:.0%} of the time"
+    waits = "" if isnan(wait) else f" and its tasks wait {100 * wait:.0f} % of the time"
     is_job = (one.entity.attribute("workload_kind") or "") in JOBS
     return Sighting(
         "cpu_throttling",
         "curious" if is_job else "hurt",
         subject,
         since,
-        f"{subject.name} is held back by its CPU limit{quota} in {share:.0%} of all periods since "
+        f"{subject.name} is held back by its CPU limit{quota} in {100 * share:.0f} % of all periods since "
         f"{render_time(since)}{waits}.",
         is_sure=is_sure,
         advice=f"nodescope rightsize --container {subject.container or subject.workload}",
