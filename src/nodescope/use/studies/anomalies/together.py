@@ -47,7 +47,7 @@ MOST_DEVIATIONS = 50.0
 # The views of all metrics see much the same, so that fewer pieces are tried than there are (bench.anomalies).
 TRIED_SHARE = 0.4
 
-# The walk begins in the middle: with all alarms of several metrics left out, what is left is too calm to judge by.
+# Where the walk begins: with all alarms of several metrics left out, what is left is too calm.
 FIRST_SHARE = 1 / 2
 
 LEVELS = ViewKind("level", (4, 16, 64, 256), (), 2, piece_means)
