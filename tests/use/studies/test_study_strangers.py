@@ -57,11 +57,13 @@ def test_a_short_look_at_a_collector_says_that_a_fuller_collection_may_come(seri
 
 def working_week(random: np.random.Generator, leak: float, days: int, zone_hours: float = 0.0) -> Series:
     """A sample a minute from a Monday on; weekends carry a third of the load; leak in MiB a day."""
-    minutes = np.arange(days * 1440)
+    minutes = np.arange(days * 1440, dtype=np.float64)
     here_days = minutes / 1440 + zone_hours / 24
     load = np.exp(-0.5 * ((here_days % 1 * 24 - 14) / 4) ** 2) * np.where(here_days % 7 >= 5, 0.3, 1.0)
     values = 200 + leak * minutes / 1440 + 150 * load + 4 * random.standard_normal(len(minutes))
-    return Series(MONDAY_AT + 60.0 * minutes, values * MIB, unit="bytes", limit=800 * MIB, metric="memory")
+    return Series(
+        np.asarray(MONDAY_AT + 60.0 * minutes), values * MIB, unit="bytes", limit=800 * MIB, metric="memory"
+    )
 
 
 @pytest.mark.parametrize(("days", "zone_hours"), [(7, 0.0), (10, 0.0), (10, 9.0), (15, -5.0)])

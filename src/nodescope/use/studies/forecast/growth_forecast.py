@@ -180,9 +180,13 @@ def week_of(
     week = find_work_week(values, interval_seconds, started_at)
     if week is None:
         return None
-    blocks = bucket_heights(values, BLOCKS[-1])
+    blocks = bucket_heights(values, max(count for count in BLOCKS if count <= len(values)))
     middles = block_places(len(blocks)) * len(values) - 0.5
-    left_by_day = left_by(season, blocks, middles) if season else fit(blocks, wave.turns, wave.harmonics).left
+    left_by_day = float("inf")
+    if season is not None:
+        left_by_day = left_by(season, blocks, middles)
+    elif wave is not None:
+        left_by_day = fit(blocks, wave.turns, wave.harmonics).left
     return week if left_by(week, blocks, middles) < FOLD_IS_BETTER * left_by_day else None
 
 

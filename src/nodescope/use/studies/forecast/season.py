@@ -74,13 +74,14 @@ def find_work_week(values: FloatArray, interval_seconds: float, started_at: floa
     coarse = block_medians(values, size)
     coarse = np.where(np.isfinite(coarse), coarse, np.nanmedian(coarse))
     begun = (started_at + MONDAY_SECONDS) / DAY_SECONDS % 7.0
-    middles = (np.arange(len(coarse)) * size + (size - 1) / 2) / length
+    middles = (np.arange(len(coarse), dtype=np.float64) * size + (size - 1) / 2) / length
     found = []
     for hours in ZONES:
         first_day = (begun + hours / 24) % 7.0
-        resting = is_weekend(first_day + middles)
+        days = np.asarray(first_day + middles, dtype=np.float64)
+        resting = is_weekend(days)
         if resting.sum() * size / length > 1 and (~resting).sum() * size / length > 3:
-            cycles, left = fit_two_cycles(coarse, first_day + middles, resting, length / size)
+            cycles, left = fit_two_cycles(coarse, days, resting, length / size)
             found.append((left, first_day, cycles))
     if not found:
         return None
