@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nodescope.use.studies import Series, changepoint, summary, trend
+from nodescope.use.studies import Series, changepoint, periodicity, summary, trend
 
 MakeSeries = Callable[..., Series]
 MIB = 2.0**20
@@ -156,3 +156,19 @@ def test_what_is_usual_is_no_spike(series: MakeSeries, name: str, says: str) -> 
         + np.where(second > 3100, 12 * np.exp(-(second - 3100) / 400), 0),
     }[name]
     assert says in summary.study(series(values)).sentence
+
+
+@pytest.mark.parametrize(("name", "swing"), [("staircase", 20.0), ("half on, half off", 3.0)])
+def test_what_stays_up_is_no_pulse(series: MakeSeries, name: str, swing: float) -> None:
+    """ "For 100 s, rising by 6" was said of steps of 20, and "for 4 min" of a quarter of an hour."""
+    random = np.random.default_rng(71)
+    second = np.arange(7200)
+    values = {
+        "staircase": 200 + 20.0 * (second // 600),
+        "half on, half off": np.where(second // 900 % 2 == 1, 3.1, 0.1),
+    }[name]
+    noise = swing / 40 * random.standard_normal(len(values))
+    finding = periodicity.study(series(values + noise)).findings[0]
+    assert finding.magnitude == pytest.approx(swing, rel=0.05)
+    assert "each time rising by" in finding.sentence
+    assert "pulse_seconds" not in finding.measures
