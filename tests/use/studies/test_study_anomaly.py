@@ -313,3 +313,23 @@ def test_metrics_that_move_together_as_usual_raise_no_alarm() -> None:
 def test_one_metric_is_not_several(series: MakeSeries) -> None:
     answer = anomaly.study_together([series(np.arange(200.0))])
     assert answer.status == "not_enough_data"
+
+
+def test_an_alarm_of_the_first_half_is_no_history_either(series: MakeSeries) -> None:
+    """The same rise came once, long before the window."""
+    random = np.random.default_rng(50)
+    values = random.standard_normal(3600)
+    for start in (700, 3400):
+        values[start : start + 60] += 5
+    starts = [one.start_at - 1_700_000_000 for one in anomaly.study(series(values)).findings]
+    assert any(abs(start - 3400) <= 5 for start in starts)
+
+
+def test_a_spike_in_a_state_that_is_usual_by_now_is_told(series: MakeSeries) -> None:
+    random = np.random.default_rng(51)
+    values = random.standard_normal(3600)
+    values[3000:] += 9
+    values[3560:3562] += 9
+    alarms = walk_from(record_of(series(values))).alarms
+    assert any(abs(alarm.start - 3000) <= 3 for alarm in alarms)
+    assert any(abs(alarm.start - 3560) <= 4 and alarm.end <= 3570 for alarm in alarms)

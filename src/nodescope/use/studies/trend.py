@@ -11,7 +11,7 @@ from nodescope.base.time_range import render_time
 from nodescope.use.studies.finding import Finding, Measure, StudyAnswer, found, not_enough
 from nodescope.use.studies.forecast.growth_forecast import GrowthForecast, Passage, forecast_growth
 from nodescope.use.studies.forecast.own_past import ENDS, LEAST_CHANCE, OwnPast, look_back, widened
-from nodescope.use.studies.maths.robust import block_medians, is_flat
+from nodescope.use.studies.maths.robust import ROUNDING_SHARE, block_medians, is_flat
 from nodescope.use.studies.maths.stretch import Stretch, interpolated, split_stretches
 from nodescope.use.studies.maths.trend_line import fit_line
 from nodescope.use.studies.series import FloatArray, Series
@@ -19,6 +19,9 @@ from nodescope.use.studies.series import FloatArray, Series
 NAME = "trend"
 
 FEWEST_SAMPLES = 20
+
+# A value that was set once or twice is no trend.
+FEWEST_MOVES = 3
 
 # And a minute: within seconds, every start is a rise and every end is a fall.
 SHORTEST_SECONDS = 60.0
@@ -128,7 +131,13 @@ class Rise:
             return []
         said = ["may level off"] if self.growth.ends >= MAY_END else []
         short = self.end_at - self.start_at < DAILY_RISE_SECONDS
-        return said + (["may be a part of the day's course"] if short else [])
+        said += ["may be a part of the day's course"] if short else []
+        return said + (["may be collected"] if short and self.is_young else [])
+
+    @property
+    def is_young(self) -> bool:
+        """Of a collector's crests: none has cleared more than the others yet."""
+        return self.growth.crests and not self.growth.cleared
 
 
 def study(series: Series) -> StudyAnswer:
@@ -150,9 +159,10 @@ def is_long_enough(stretch: Stretch) -> bool:
 
 def rise_of(stretch: Stretch, series: Series) -> Rise | None:
     values = interpolated(stretch.values)
-    if is_flat(values):
+    if is_flat(values) or moves_in(values) < FEWEST_MOVES:
         return None
-    growth = forecast_growth(values, stretch.interval_seconds, series.limit)
+    started_at = float(stretch.times_at[0])
+    growth = forecast_growth(values, stretch.interval_seconds, series.limit, started_at)
     if max(growth.rises, growth.falls) < LEAST_CHANCE:
         return None
     verdict = verdict_of(growth, values, series, stretch)
@@ -161,6 +171,11 @@ def rise_of(stretch: Stretch, series: Series) -> Rise | None:
         past = look_back(values[growth.start :], stretch.interval_seconds, growth)
         growth = widened(growth) if past.is_poor else growth
     return Rise(stretch, series, growth, past, verdict)
+
+
+def moves_in(values: FloatArray) -> int:
+    """Samples that differ from the one before by more than rounding."""
+    return int(np.sum(np.abs(np.diff(values)) > ROUNDING_SHARE * float(np.abs(values).max())))
 
 
 def is_rise(growth: GrowthForecast) -> bool:
@@ -323,11 +338,24 @@ def render_forecast(rise: Rise) -> str:
     forecast = rise.forecast
     if forecast.likely is None:
         return ""
+    reached_at = limit_reached_at(rise)
+    if reached_at is not None:
+        return f"; it has been at its limit since {render_time(reached_at)}"
     reached = render_time(rise.end_at + forecast.likely)
     if forecast.likely < AT_LIMIT_SECONDS:
         return f", up to its limit at {reached}"
     crest = "its crests are" if rise.growth.crests or rise.growth.season else "it is"
     return f"; {crest} expected at its limit in about {render_seconds(forecast.likely)}, at {reached} (90 %: {bounds_of(forecast, rise.stretch.interval_seconds)})"
+
+
+def limit_reached_at(rise: Rise) -> float | None:
+    """Since when all samples are at the limit or above; None where the newest are not, or have only just got there."""
+    limit, values = rise.series.limit, interpolated(rise.stretch.values)
+    if limit is None or values[-1] < limit:
+        return None
+    below = np.flatnonzero(values < limit)
+    since = float(rise.stretch.times_at[below[-1] + 1]) if len(below) else rise.start_at
+    return since if rise.end_at - since > AT_LIMIT_SECONDS else None
 
 
 def render_cautions(rise: Rise) -> str:
@@ -338,7 +366,8 @@ def render_cautions(rise: Rise) -> str:
         said.append(f"It may level off{render_slower(rise)}.")
     if "may be a part of the day's course" in rise.cautions and rise.verdict == "leak":
         seen = render_seconds(rise.end_at - rise.start_at)
-        said.append(f"Only {seen} were seen, so a daily rise is not excluded.")
+        rest = " or a fuller collection to come" if "may be collected" in rise.cautions else ""
+        said.append(f"Only {seen} were seen, so a daily rise{rest} is not excluded.")
     return "".join(f" {text}" for text in said)
 
 

@@ -12,10 +12,10 @@ from nodescope.use.studies.maths.stretch import interpolated, split_stretches
 from nodescope.use.studies.maths.tail_probability import TINY
 from nodescope.use.studies.series import BoolArray, FloatArray, Series
 
-# The series is walked through in parts, each longer than what is before it by a twelfth; of a long
-# series every fifth of these edges is enough, counted from the newest. The walk begins in the middle.
-GROWTH, LONG_SAMPLES, EACH_LONG = 1.08, 30_000, 5
-FIRST_SHARE = 1 / 2
+# The series is walked through in parts, each longer than what is before it by a twelfth, from its
+# beginning: an alarm that nobody looked for would be history. Of a long series every fifth of these
+# edges is enough, counted from the newest, and its first quarter is taken as it is.
+GROWTH, LONG_SAMPLES, EACH_LONG, FIRST_SHARE = 1.08, 30_000, 5, 1 / 4
 FEWEST_HISTORY = 60
 
 
@@ -60,7 +60,8 @@ def record(series: Series) -> Recording | None:
 
 def walk_to_window(recording: Recording, samples: int) -> tuple[Walk, list[Alarm]]:
     """The walk up to the end, and the alarms that reach into the newest samples and are rare enough there."""
-    walk = walk_from(recording, FIRST_SHARE * len(recording))
+    count = len(recording)
+    walk = walk_from(recording, FIRST_SHARE * count if count > LONG_SAMPLES else 0.0)
     return walk, told_in(walk.alarms, len(recording), samples)
 
 
@@ -82,18 +83,18 @@ def told_in(alarms: Sequence[Alarm], count: int, samples: int) -> list[Alarm]:
     ]
 
 
-def parts_of(count: int, first: float) -> list[tuple[int, int]]:
+def parts_of(count: int, first: float = 0.0) -> list[tuple[int, int]]:
     """
-    Their edges are always the same samples, wherever the series ends.
+    Those that begin at this sample or later.
 
-    So the same pieces are judged by the same history when the series has grown.
+    Their edges are always the same samples, wherever the series ends, so the same pieces are judged by the same history when the series has grown.
     """
     edges = [FEWEST_HISTORY]
     while edges[-1] * GROWTH < count:
         edges.append(int(edges[-1] * GROWTH))
     kept = [edge for edge in edges if edge >= first] or edges[-1:]
     if count > LONG_SAMPLES:
-        kept = [one for place, one in enumerate(reversed(kept)) if place % EACH_LONG == 0][::-1]
+        kept = kept[::-1][::EACH_LONG][::-1]
     return list(pairwise([*kept, count]))
 
 

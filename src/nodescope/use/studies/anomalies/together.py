@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nodescope.use.studies.anomalies.prediction import recent_levels, surprises
-from nodescope.use.studies.anomalies.recording import FIRST_SHARE, Recording, parts_of, told_in
+from nodescope.use.studies.anomalies.recording import Recording, parts_of, told_in
 from nodescope.use.studies.anomalies.season import fit_season
 from nodescope.use.studies.anomalies.usual import FEWEST_FIGURES, UsualFigures, independent_count
 from nodescope.use.studies.anomalies.view import (
@@ -46,6 +46,9 @@ TRUSTED = 0.99
 MOST_DEVIATIONS = 50.0
 # The views of all metrics see much the same, so that fewer pieces are tried than there are (bench.anomalies).
 TRIED_SHARE = 0.4
+
+# Where the walk begins: with all alarms of several metrics left out, what is left is too calm.
+FIRST_SHARE = 1 / 2
 
 LEVELS = ViewKind("level", (4, 16, 64, 256), (), 2, piece_means)
 JUMPS = ViewKind("jump", (1,), (), 1, same)
@@ -95,7 +98,6 @@ class JointWalk:
     alarms: list[Alarm] = field(default_factory=list)
     shares: dict[int, FloatArray] = field(default_factory=dict)
     """By the first sample of an alarm: how much of the distance each metric made."""
-    parts: int = 0
 
     def judge(self, history: int, end: int) -> None:
         measured = np.all([one.measured for one in self.recordings], axis=0)
@@ -105,13 +107,12 @@ class JointWalk:
             clean[alarm.start : first] = False
         views = self.views_until(clean, history, end)
         counted = np.concatenate(([0], np.cumsum(~clean)))
-        self.parts += 1
         marks = [
             mark
             for same_kind in views
             for mark in self.judge_views(same_kind, history, end, counted, len(views))
         ]
-        found = [Alarm(mark.start, mark.end, mark.seen, (mark,), self.parts) for mark in marks]
+        found = [Alarm(mark.start, mark.end, mark.seen, (mark,), history) for mark in marks]
         self.alarms = join_alarms([*self.alarms, *found])
 
     def views_until(self, clean: BoolArray, history: int, end: int) -> list[list[PieceView]]:

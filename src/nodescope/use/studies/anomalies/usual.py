@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from nodescope.use.studies.maths.robust import NORMAL_MAD, ROUNDING_SHARE
+from nodescope.use.studies.maths.robust import NORMAL_MAD, ROUNDING_SHARE, median_of
 from nodescope.use.studies.maths.tail_probability import (
     ENOUGH_FOR_A_TAIL,
     TAIL_SHARE,
@@ -52,7 +52,7 @@ def outer_tail(figures: FloatArray, quantum: float) -> Tail:
     kept = min(int(TAIL_SHARE * len(figures)), max(FEWEST_OUTER, len(figures) // OUTER))
     outer = np.sort(np.partition(figures, -kept - 1)[-kept - 1 :])
     beyond = outer[1:] - outer[0]
-    excess = float(np.mean(beyond))
+    excess = float(beyond.sum()) / len(beyond)
     shape = tail_shape(beyond, excess)
     return Tail(float(outer[0]), kept / len(figures), (excess + quantum) * (1 - shape), shape)
 
@@ -88,8 +88,11 @@ class UsualFigures:
 
     @classmethod
     def fit(cls, figures: FloatArray, independent: float, overlap: int, quantum: float) -> "UsualFigures":
-        middle, most = float(np.median(figures)), float(figures.max())
-        scale = max(float(np.median(np.abs(figures - middle))) * NORMAL_MAD, float(figures.std()))
+        middle, most = median_of(figures), float(figures.max())
+        away = figures - middle
+        offset = float(away.sum()) / len(away)
+        spread = sqrt(max(0.0, float((away * away).sum()) / len(away) - offset * offset))
+        scale = max(median_of(np.abs(away)) * NORMAL_MAD, spread)
         rounding = ROUNDING_SHARE * max(abs(middle), abs(most))
         tails = (farthest_tail(figures, 2 * overlap, quantum),) if len(figures) >= 8 * overlap else ()
         if len(figures) >= ENOUGH_FOR_A_TAIL:

@@ -70,8 +70,9 @@ class PieceView:
 
     def spoiled(self, counted: IntArray) -> BoolArray:
         """The pieces of which more than a quarter of the samples is marked; counted[i] of the first i are."""
-        ends = self.ends()
-        return np.asarray((counted[ends] - counted[ends - self.length]) * 4 > self.length)
+        count, step = len(self.figures), self.step
+        marked = counted[self.length :: step][:count] - counted[::step][:count]
+        return np.asarray(marked * 4 > self.length)
 
 
 def piece_means(values: FloatArray, length: int, step: int) -> FloatArray:

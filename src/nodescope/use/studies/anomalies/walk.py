@@ -11,7 +11,7 @@ which of them are told: the newest pieces have the largest share of the false al
 are allowed, and an older one less with the cube of its age.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -51,12 +51,19 @@ NEW_USUAL_SHARE, NEW_USUAL_SAMPLES = 0.1, 60
 # Pulses have stopped when the wait for one is so many times the longest before.
 LONGER_WAIT = 1.5
 
-# Two alarms are alike if one is at most so many times the other; a sudden one shows in so few samples.
-ALIKE, SUDDEN = 2.0, 4
+# Two alarms are alike if one is at most so many times the other, and so many times as long; a sudden one
+# shows in so few samples.
+ALIKE, ALIKE_LONG, SUDDEN = 2.0, 8, 4
 TWICE = 2
 
 # A window shorter than a piece sees its end rarely.
 RARE = 0.25
+
+# The views of how high or low it is.
+OF_LEVEL = ("surprise", "mean", "floor", "ceiling")
+
+# The views of what a sample differs from its prediction by.
+SURPRISED = ("surprise", "roughness")
 
 # What is unusual within a piece is found by its mean, from which the next look begins.
 LOOKS = 3
@@ -145,7 +152,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Alarm:
-    """Marks that belong together, and longer ones that they explain; part is the number of the part that was judged."""
+    """Marks that belong together, and longer ones that they explain; part is the first sample of the newest part they were seen in."""
 
     start: int
     end: int
@@ -167,8 +174,9 @@ class Alarm:
     def is_alike(self, other: "Alarm") -> bool:
         mine, others = self.strongest, other.strongest
         sizes = sorted((abs(mine.away), abs(others.away)))
+        longs = sorted((self.end - self.start, other.end - other.start))
         is_same = (mine.view, mine.side, mine.length) == (others.view, others.side, others.length)
-        return is_same and sizes[1] <= ALIKE * sizes[0]
+        return is_same and sizes[1] <= ALIKE * sizes[0] and longs[1] <= ALIKE_LONG * longs[0]
 
 
 @dataclass
@@ -189,7 +197,6 @@ class Walk:
     """Of the first i samples, so many are."""
     quantum: float = 0.0
     rounding: float = TINY
-    parts: int = 0
 
     def judge(self, history: int, end: int) -> None:
         """Adds the alarms among the pieces that end in (history, end]."""
@@ -202,13 +209,13 @@ class Walk:
         counted = np.concatenate(([0], np.cumsum(~clean)))
         questions = sum(len(view.kind.sides) for view in views) / TOLD_AGAIN
         marks = [mark for view in views for mark in self.judge_view(view, history, end, questions, counted)]
-        self.parts += 1
         located = [
             locate(mark, self.values, surprise)
             for mark in marks
             if self.is_longest_wait(mark, clean, history)
         ]
-        found = join_marks(located, self.values, surprise, self.covered_samples(), self.parts)
+        settled = [alarm for alarm in self.alarms if lasts_long(alarm) and usual_from(alarm) <= history]
+        found = join_marks(located, self.values, surprise, self.covered_samples(), settled, history)
         self.alarms = without_repeats(join_alarms([*self.alarms, *found]))
 
     def prepare(self, clean: BoolArray, history: int) -> None:
@@ -222,8 +229,10 @@ class Walk:
         season = fit_season(self.times_at, self.raw, clean, history)
         if self.views and season.compared_with == self.season.compared_with == NO_SEASON:
             return
+        before = self.values if self.views else self.raw - season.usual
         self.season = season
         self.values = self.raw - season.usual
+        self.alarms = [one for one in self.alarms if not is_seasonal(one, before, self.values)]
         self.views = list(views_of(self.values, OF_VALUES, len(self.values)))
         self.levels = recent_levels(self.values)
 
@@ -295,6 +304,13 @@ class Walk:
         return marks
 
 
+def is_seasonal(alarm: Alarm, before: FloatArray, values: FloatArray) -> bool:
+    """The season that is known by now explains it: it is nearer than half of what it was."""
+    inside = slice(alarm.start, alarm.end)
+    is_level = alarm.strongest.view in OF_LEVEL
+    return is_level and abs(float(np.mean(values[inside]))) < 0.5 * abs(float(np.mean(before[inside])))
+
+
 def lasts_long(alarm: Alarm) -> bool:
     return alarm.end >= usual_from(alarm)
 
@@ -344,10 +360,10 @@ def locate(mark: Mark, values: FloatArray, surprise: FloatArray) -> Mark:
     """The mark with the start and the end of what is unusual: within its first piece, and within its last."""
     if mark.view in ("highest", "lowest"):
         return since_last_peak(mark, values)
-    if mark.view == "surprise":
+    if mark.length == 1:
         return mark
     first, last = slice(mark.piece, mark.piece + mark.length), slice(mark.last - mark.length, mark.last)
-    seen = surprise if mark.view == "roughness" else values
+    seen = surprise if mark.view in SURPRISED else values
     start = mark.piece + inside_piece(mark, seen[first], mark.first)[0]
     end = mark.last - mark.length + inside_piece(mark, seen[last], mark.final)[1]
     # Of two pieces that overlap, each may put it elsewhere: then it is what lies between.
@@ -396,14 +412,19 @@ def is_peak(mark: Mark, values: FloatArray) -> BoolArray:
 
 
 def join_marks(
-    marks: Iterable[Mark], values: FloatArray, surprise: FloatArray, covered: BoolArray, part: int
+    marks: Iterable[Mark],
+    values: FloatArray,
+    surprise: FloatArray,
+    covered: BoolArray,
+    settled: list[Alarm],
+    part: int,
 ) -> list[Alarm]:
     """
     Alarms from marks of all lengths.
 
     Where a long piece is out of the usual only because of a short one in it, the short one says
     from when to when, and the long one only counts as evidence. What earlier alarms cover counts
-    as such, too.
+    as such, too. Settled are the earlier ones that are the new usual by now.
     """
     decisive, other = [], []
     for mark in sorted(marks, key=lambda one: (one.length, one.view not in ("highest", "lowest"))):
@@ -412,8 +433,10 @@ def join_marks(
         else:
             decisive.append(mark)
             covered[mark.start : mark.end] = True
-    alarms = join_alarms([Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive])
-    return [with_evidence(alarm, other) for alarm in join_bridged(alarms, other)]
+    alarms = join_alarms(
+        [Alarm(mark.start, mark.end, mark.seen, (mark,), part) for mark in decisive], settled
+    )
+    return [with_evidence(alarm, other) for alarm in join_bridged(alarms, other, settled)]
 
 
 def is_explained(mark: Mark, values: FloatArray, surprise: FloatArray, covered: BoolArray) -> bool:
@@ -424,7 +447,7 @@ def is_explained(mark: Mark, values: FloatArray, surprise: FloatArray, covered: 
     rest = ~covered[mark.piece : mark.last]
     if rest.sum() * FEWEST_LEFT < len(rest):
         return True
-    piece = (surprise if mark.view in ("roughness", "surprise") else values)[mark.piece : mark.last][rest]
+    piece = (surprise if mark.view in SURPRISED else values)[mark.piece : mark.last][rest]
     return mark.side * (figure_of(mark.view, piece) - mark.middle) < 0.5 * abs(mark.least)
 
 
@@ -439,19 +462,20 @@ def figure_of(view: str, piece: FloatArray) -> float:
 
 
 def with_evidence(alarm: Alarm, others: list[Mark]) -> Alarm:
-    held = tuple(mark for mark in others if mark.start < alarm.end and mark.end > alarm.start)
+    """With the marks whose first piece it is in: what was out before it began is no evidence for it."""
+    held = tuple(mark for mark in others if mark.start < alarm.end and mark.seen >= alarm.start)
     seen = min((mark.seen for mark in held), default=alarm.seen)
     return replace(alarm, explained=held, seen=min(alarm.seen, seen))
 
 
-def join_alarms(alarms: list[Alarm]) -> list[Alarm]:
+def join_alarms(alarms: list[Alarm], settled: Sequence[Alarm] = ()) -> list[Alarm]:
     """In order of time, with those joined that follow each other within a few samples or half a piece."""
     joined: list[Alarm] = []
     for alarm in sorted(alarms, key=lambda one: one.start):
         if (
             joined
             and alarm.start <= joined[-1].end + reach_of(alarm, joined[-1])
-            and not is_new(alarm, joined[-1])
+            and not is_new(alarm, joined[-1], settled)
         ):
             joined[-1] = join_two(joined[-1], alarm)
         else:
@@ -468,13 +492,14 @@ def without_repeats(alarms: list[Alarm]) -> list[Alarm]:
     return kept
 
 
-def join_bridged(alarms: list[Alarm], others: list[Mark]) -> list[Alarm]:
+def join_bridged(alarms: list[Alarm], others: list[Mark], settled: Sequence[Alarm]) -> list[Alarm]:
     """With two neighbours joined where a longer piece to the same side reaches from the one to the other."""
     joined = alarms[:1]
     for alarm in alarms[1:]:
         before = joined[-1]
         sides = {before.strongest.side, alarm.strongest.side}
-        if any({m.side} == sides and m.start < before.end and m.end > alarm.start for m in others):
+        reaching = any({m.side} == sides and m.start < before.end and m.end > alarm.start for m in others)
+        if reaching and not is_new(alarm, before, settled):
             joined[-1] = join_two(before, alarm)
         else:
             joined.append(alarm)
@@ -485,10 +510,12 @@ def reach_of(alarm: Alarm, before: Alarm) -> int:
     return max(JOINED_SAMPLES, min(alarm.strongest.length, before.strongest.length) // 2)
 
 
-def is_new(alarm: Alarm, before: Alarm) -> bool:
-    """It was told against a history in which the one before is usual already."""
+def is_new(alarm: Alarm, before: Alarm, settled: Sequence[Alarm]) -> bool:
+    """It was told against a history in which the one before, or what that one goes on with, is usual already."""
     sudden = alarm.strongest.length <= SUDDEN or alarm.strongest.side != before.strongest.side
-    return alarm.part > before.part and lasts_long(before) and sudden
+    if lasts_long(before) and alarm.part >= usual_from(before):
+        return sudden
+    return sudden and any(one.start <= before.start <= one.end + JOINED_SAMPLES for one in settled)
 
 
 def join_two(one: Alarm, other: Alarm) -> Alarm:

@@ -100,11 +100,20 @@ class Lift:
         return np.where(random.random(count) < self.chance, slopes, 0.0)
 
 
+def teeth_of(values: FloatArray, falls: IntArray) -> list[FloatArray]:
+    bounds = [0, *(int(fall) for fall in falls), len(values)]
+    return [values[start:end] for start, end in pairwise(bounds)]
+
+
+def crest_heights(values: FloatArray, falls: IntArray) -> FloatArray:
+    """Of each tooth that has ended."""
+    return np.array([end_of_tooth(tooth) for tooth in teeth_of(values, falls)[:-1]])
+
+
 def find_crests(values: FloatArray, falls: IntArray) -> Crests:
     samples = len(values)
-    bounds = [0, *(int(fall) for fall in falls), samples]
-    teeth = [values[start:end] for start, end in pairwise(bounds)]
-    heights = np.array([end_of_tooth(tooth) for tooth in teeth[:-1]])
+    teeth = teeth_of(values, falls)
+    heights = crest_heights(values, falls)
     floors = np.array([-end_of_tooth(-tooth[::-1]) for tooth in teeth[1:]])
     places = (falls - 0.5) / samples
     lift = (

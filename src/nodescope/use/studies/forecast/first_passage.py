@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nodescope.use.studies.forecast.evidence import Explanation
+from nodescope.use.studies.forecast.evidence import WIDEST, Explanation
 from nodescope.use.studies.forecast.noise import outlook_of
 from nodescope.use.studies.forecast.wave import CYCLE_MOMENTS, Wave
 from nodescope.use.studies.series import BoolArray, FloatArray, IntArray
@@ -28,6 +28,9 @@ SLOWEST = 3.0
 
 # Cycles of a season in which its crest is looked for, from the first that may touch the limit.
 MOST_CYCLES = 8
+
+# So many times likelier is no slope at all than one of any size, where a rise is over.
+STILL_ODDS = 10.0
 
 # The same series gets the same answer.
 SEED = 20_15
@@ -67,8 +70,12 @@ def draw_futures(
         if count == 0:
             continue
         drawn, wide = draw_coefficients(random, one, int(count))
+        is_still = stands_still(one)
+        if is_still:
+            # The rise before the bend is all that there was.
+            drawn[:, 2] = -drawn[:, 1]
         rows.append(draw_heights(random, one, drawn, heights, ahead))
-        slopes.append(end_slopes(one, drawn))
+        slopes.append(np.zeros(count) if is_still else end_slopes(one, drawn))
         rough.append(np.full(count, one.variance if one.noise.walks else 0.0))
         ends.append(np.full(count, one.shape.kind in ("slowing", "day")))
         jitter.append(wide * np.sqrt(one.variance * one.noise.white_variance))
@@ -149,6 +156,21 @@ def only_rising(drawn: FloatArray, expected: FloatArray) -> FloatArray:
     mean = np.maximum(expected - expected[0], 1e-9)
     factor = np.exp(np.clip(growth / mean - 1.0, -SLOWEST, SLOWEST))
     return np.asarray(np.maximum.accumulate(drawn[:, :1] + mean * factor, axis=1))
+
+
+def stands_still(one: Explanation) -> bool:
+    """
+    Of a rise that is over: no slope after its bend is far likelier than any other one.
+
+    By how much is the density of the slope at zero, now and before anything was seen (Savage and Dickey).
+    Which side of zero a slope is on says nothing where it is none.
+    """
+    if one.shape.kind != "bend" or one.shape.width != 2:
+        return False
+    slope = float(one.coefficients[1] + one.coefficients[2])
+    error = max(float(np.linalg.norm(one.root[1] + one.root[2])), 1e-300)
+    density = np.exp(-0.5 * (slope / error) ** 2) / (error * np.sqrt(2 * np.pi))
+    return bool(density * 2 * WIDEST > STILL_ODDS)
 
 
 def end_slopes(one: Explanation, drawn: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from nodescope.use.studies.forecast import collector, first_passage
 from nodescope.use.studies.forecast.evidence import Explanation, explain, explain_points
 from nodescope.use.studies.forecast.noise import GRIDS
 from nodescope.use.studies.forecast.pages import Staircase, SteadyPages, find_staircase, steady_pages
-from nodescope.use.studies.forecast.season import Season, find_season
+from nodescope.use.studies.forecast.season import DAY_SECONDS, Season, WorkWeek, find_season, find_work_week
 from nodescope.use.studies.forecast.steps import COLLECTOR_FALLS, find_falls
 from nodescope.use.studies.forecast.uneven_pages import uneven_passages
 from nodescope.use.studies.forecast.wave import BLOCKS, Wave, block_places, find_wave, fit, without_line
@@ -39,6 +39,12 @@ FAR_DEVIATIONS = 3.5
 
 # A fold that leaves less than this share of what a wave leaves is the better of both.
 FOLD_IS_BETTER = 0.6
+
+# A cycle is a day's if its length is one within this share.
+SAME_DAY = 0.03
+
+# Falls of the crests themselves are looked for in so many of them.
+FEWEST_TEETH = 24
 
 # What the crests cover, at least, as a share of a tooth.
 LEAST_RANGE = 0.001
@@ -100,19 +106,27 @@ class GrowthForecast:
     crests: bool = False
     season: float | None = None
     """Samples of one cycle."""
+    cleared: bool = False
+    """The crests are those before a collector cleared more than usual."""
 
 
-def forecast_growth(values: FloatArray, interval_seconds: float, limit: float | None) -> GrowthForecast:
+def forecast_growth(
+    values: FloatArray, interval_seconds: float, limit: float | None, started_at: float | None = None
+) -> GrowthForecast:
+    """started_at is the time of the first sample; without it, a week has no weekend."""
     falls = find_falls(values)
     if len(falls) >= COLLECTOR_FALLS:
-        return of_crests(values, falls, limit)
+        return of_collector(values, falls, limit)
     start = int(falls[-1]) if len(falls) and len(values) - falls[-1] >= GRIDS[0] else 0
     former = float(values[:start].max()) if start else None
-    newest = of_life(values[start:], interval_seconds, limit)
+    begun_at = None if started_at is None else started_at + start * interval_seconds
+    newest = of_life(values[start:], interval_seconds, limit, begun_at)
     return replace(newest, start=start, former_peak=former)
 
 
-def of_life(values: FloatArray, interval_seconds: float, limit: float | None) -> GrowthForecast:
+def of_life(
+    values: FloatArray, interval_seconds: float, limit: float | None, started_at: float | None
+) -> GrowthForecast:
     """Of a path without falls."""
     staircase = find_staircase(values)
     if staircase is not None and staircase.is_even:
@@ -122,6 +136,8 @@ def of_life(values: FloatArray, interval_seconds: float, limit: float | None) ->
         made = of_path(values, interval_seconds, whole, Repetition(None, None))
         return with_uneven_pages(made, staircase, limit)
     season, wave = seasons_of(values)
+    week = week_of(values, interval_seconds, started_at, season, wave)
+    season, wave = (week, None) if week is not None else (season, wave)
     path = values - season.at(np.arange(len(values), dtype=np.float64)) if season else values
     return of_path(path, interval_seconds, limit, Repetition(season, wave))
 
@@ -145,9 +161,37 @@ def seasons_of(values: FloatArray) -> tuple[Season | None, Wave | None]:
     if season is None or wave is None:
         return season, wave
     middles = block_places(len(blocks)) * len(values) - 0.5
-    left_by_fold = float(np.sum(without_line(blocks - season.at(middles)) ** 2))
+    left_by_fold = left_by(season, blocks, middles)
     left_by_wave = fit(blocks, wave.turns, wave.harmonics).left
     return (season, None) if left_by_fold < FOLD_IS_BETTER * left_by_wave else (None, wave)
+
+
+def week_of(
+    values: FloatArray,
+    interval_seconds: float,
+    started_at: float | None,
+    season: Season | None,
+    wave: Wave | None,
+) -> WorkWeek | None:
+    """Where there is a daily cycle and weekends differ from working days."""
+    cycle = season.length if season else len(values) / wave.turns if wave else 0.0
+    if started_at is None or abs(cycle * interval_seconds / DAY_SECONDS - 1) > SAME_DAY:
+        return None
+    week = find_work_week(values, interval_seconds, started_at)
+    if week is None:
+        return None
+    blocks = bucket_heights(values, max(count for count in BLOCKS if count <= len(values)))
+    middles = block_places(len(blocks)) * len(values) - 0.5
+    left_by_day = float("inf")
+    if season is not None:
+        left_by_day = left_by(season, blocks, middles)
+    elif wave is not None:
+        left_by_day = fit(blocks, wave.turns, wave.harmonics).left
+    return week if left_by(week, blocks, middles) < FOLD_IS_BETTER * left_by_day else None
+
+
+def left_by(season: Season, blocks: FloatArray, middles: FloatArray) -> float:
+    return float(np.sum(without_line(blocks - season.at(middles)) ** 2))
 
 
 def of_path(
@@ -179,6 +223,45 @@ def begin_of(explanations: list[Explanation]) -> float:
     if not bends or weights[-1] < 0.5 * sum(one.weight for one in explanations):
         return 0.0
     return bends[int(np.searchsorted(weights, weights[-1] / 2))][0]
+
+
+def of_collector(values: FloatArray, falls: IntArray, limit: float | None) -> GrowthForecast:
+    """
+    By the crests; of a collector that clears the young often and the old rarely, by the crests of its crests.
+
+    Where the old was cleared three times at most, it is seen since then only, as after a restart.
+    """
+    heights = collector.crest_heights(values, falls)
+    deeper = find_falls(heights) if len(heights) >= FEWEST_TEETH else falls[:0]
+    if len(deeper) >= COLLECTOR_FALLS:
+        return slower_by(of_crests(heights, deeper, limit), float(falls[-1]) / len(falls), len(values))
+    start = int(falls[deeper[-1] - 1]) if len(deeper) else 0
+    later = falls[falls > start] - start
+    if start == 0 or len(later) < COLLECTOR_FALLS:
+        return of_crests(values, falls, limit)
+    made = of_crests(values[start:], later, limit)
+    return replace(made, start=start, former_peak=float(heights[: deeper[-1]].max()))
+
+
+def slower_by(made: GrowthForecast, factor: float, samples: int) -> GrowthForecast:
+    """What is known in teeth, in samples."""
+
+    def passage(one: Passage | None) -> Passage | None:
+        if one is None:
+            return None
+        return replace(one, early=one.early * factor, likely=one.likely * factor, late=one.late * factor)
+
+    return replace(
+        made,
+        slope=made.slope / factor,
+        slope_low=made.slope_low / factor,
+        slope_high=made.slope_high / factor,
+        passage=passage(made.passage),
+        level_off_passage=passage(made.level_off_passage),
+        samples=samples,
+        begins=round(made.begins * factor),
+        cleared=True,
+    )
 
 
 def of_crests(values: FloatArray, falls: IntArray, limit: float | None) -> GrowthForecast:

@@ -93,6 +93,8 @@ def staircase_of(values: FloatArray, jumps: Jumps) -> Staircase | None:
     levels = plateaus(values, jumps)
     rises = np.diff(levels)
     size = float(np.median(rises))
+    if size <= 0:
+        return None
     # Two pages within one sample are one jump of twice the size.
     wholes = np.maximum(1.0, np.round(rises / size))
     if (np.abs(rises / wholes - size) >= SAME_SIZE * size + meter_errors(values, jumps)).any():

@@ -6,7 +6,7 @@ import numpy as np
 
 from nodescope.use.studies.maths.period_search import FEWEST_SAMPLES, find_periods
 from nodescope.use.studies.maths.robust import block_medians, without_line
-from nodescope.use.studies.series import FloatArray
+from nodescope.use.studies.series import BoolArray, FloatArray
 
 # Of this many samples at most: a period that matters for a forecast is longer than a few of them.
 MOST_SAMPLES = 512
@@ -17,6 +17,14 @@ LEAST_SWING = 0.05
 
 # Points of a cycle, with straight lines between them.
 PHASES = 32
+
+# A week is looked at from so many days on. It has a line of its own for each zone that the weekend may
+# begin in, in hours.
+FEWEST_DAYS = 6
+WORKING_DAYS = 5.0
+DAY_SECONDS = 86400.0
+MONDAY_SECONDS = 3 * DAY_SECONDS
+ZONES = (-8, -4, 0, 4, 8, 12)
 
 # How far around the length that was found a better one is looked for, in spectral bins.
 REFINING = (0.3, 0.1, 0.033)
@@ -34,6 +42,70 @@ class Season:
         phases = ((places - self.start) / self.length) % 1.0
         known = np.arange(len(self.cycle) + 1) * (1.0 / len(self.cycle))
         return np.asarray(np.interp(phases, known, np.append(self.cycle, self.cycle[0])))
+
+
+@dataclass(frozen=True)
+class WorkWeek(Season):
+    """A day's cycle for working days, and one of its own for weekends."""
+
+    weekend: FloatArray
+    first_day: float
+    """Days from a Monday's midnight to the first sample."""
+
+    def at(self, places: FloatArray) -> FloatArray:
+        days = self.first_day + places / self.length
+        known = np.arange(len(self.cycle) + 1) * (1.0 / len(self.cycle))
+        working, weekend = (
+            np.interp(days % 1.0, known, np.append(cycle, cycle[0])) for cycle in (self.cycle, self.weekend)
+        )
+        return np.asarray(np.where(is_weekend(days), weekend, working))
+
+
+def is_weekend(days: FloatArray) -> BoolArray:
+    return np.asarray(days % 7.0 >= WORKING_DAYS)
+
+
+def find_work_week(values: FloatArray, interval_seconds: float, started_at: float) -> WorkWeek | None:
+    """Of a series with a daily cycle: one for working days and one for weekends."""
+    length = DAY_SECONDS / interval_seconds
+    if len(values) < FEWEST_DAYS * length:
+        return None
+    size = -(-len(values) // MOST_SAMPLES)
+    coarse = block_medians(values, size)
+    coarse = np.where(np.isfinite(coarse), coarse, np.nanmedian(coarse))
+    begun = (started_at + MONDAY_SECONDS) / DAY_SECONDS % 7.0
+    middles = (np.arange(len(coarse), dtype=np.float64) * size + (size - 1) / 2) / length
+    found = []
+    for hours in ZONES:
+        first_day = (begun + hours / 24) % 7.0
+        days = np.asarray(first_day + middles, dtype=np.float64)
+        resting = is_weekend(days)
+        if resting.sum() * size / length > 1 and (~resting).sum() * size / length > 3:
+            cycles, left = fit_two_cycles(coarse, days, resting, length / size)
+            found.append((left, first_day, cycles))
+    if not found:
+        return None
+    _, first_day, (working, weekend) = min(found, key=lambda one: one[0])
+    return WorkWeek(length, working, 0.0, weekend, first_day)
+
+
+def fit_two_cycles(
+    values: FloatArray, days: FloatArray, resting: BoolArray, length: float
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """Fitted together with a line, so that none takes a part of the other."""
+    phases = int(np.clip(length // 2, 2, PHASES))
+    places = days % 1.0 * phases
+    whole, rows = places.astype(np.int64), np.arange(len(values))
+    columns = np.zeros((len(values), 2 * phases + 1))
+    columns[rows, whole % phases + phases * resting] = 1 - (places - whole)
+    columns[rows, (whole + 1) % phases + phases * resting] += places - whole
+    columns[:, -1] = np.linspace(-1.0, 1.0, len(values))
+    centred = values - values.mean()
+    normal = columns.T @ columns + 1e-6 * np.eye(2 * phases + 1)
+    found = np.linalg.solve(normal, columns.T @ centred)
+    rest = centred - columns @ found
+    middle = found[:phases].mean()
+    return (found[:phases] - middle, found[phases:-1] - middle), float(rest @ rest)
 
 
 def find_season(values: FloatArray) -> Season | None:

@@ -12,10 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from nodescope.base.quantity import render_number, render_quantity, render_seconds
+from nodescope.base.text import capitalise
 from nodescope.base.time_range import render_time
 from nodescope.use.studies import anomaly, changepoint, periodicity, trend
 from nodescope.use.studies.finding import Finding, StudyAnswer
 from nodescope.use.studies.glance.sight import (
+    Spikes,
     calm_since,
     count_teeth,
     find_excursion,
@@ -212,7 +214,7 @@ def see_repeat(glance: Glance) -> Picture | None:
 
 def see_spikes(glance: Glance) -> Picture | None:
     spikes = find_spikes(glance.values)
-    if spikes is None:
+    if spikes is None or is_level(glance, spikes):
         return None
     usual = glance.render(float(np.median(glance.values)))
     number = len(spikes.starts)
@@ -220,6 +222,12 @@ def see_spikes(glance: Glance) -> Picture | None:
     way = "up" if spikes.farthest > float(np.median(glance.values)) else "down"
     clause = f"{usual} but for {count} {way} to {glance.render(spikes.farthest)}"
     return Picture("spiky", f"{clause}, {render_last(glance, number, spikes.end)}")
+
+
+def is_level(glance: Glance, spikes: Spikes) -> bool:
+    """They belong to the newest level, which has none of its own."""
+    places = np.sort(np.searchsorted(glance.times_at, [one.start_at for one in sure_levels(glance)]))
+    return len(places) > 0 and spikes.end > places[-1] and find_spikes(glance.values[places[-1] :]) is None
 
 
 def render_last(glance: Glance, number: int, end: int) -> str:
@@ -244,20 +252,34 @@ def see_steps(glance: Glance) -> Picture | None:
     if not sure:
         return None
     first, last = sure[0], sure[-1]
+    now = render_now(glance, sure)
     if len(sure) == 1:
         verb = "rose" if (last.magnitude or 0) > 0 else "fell"
         return Picture(
-            "stepped", f"{verb} from {render_change(glance, last)} at {render_time(last.start_at)}"
+            "stepped", f"{verb} from {render_change(glance, last)} at {render_time(last.start_at)}{now}"
         )
     signs = {np.sign(finding.magnitude or 0.0) for finding in sure}
     overall = f"{glance.render(first.before or 0.0)} to {glance.render(last.after or 0.0)}"
     if len(signs) == 1:
         way = "up" if signs == {1.0} else "down"
         return Picture(
-            "stepped", f"{way} in {len(sure)} steps from {overall}, the last at {render_time(last.start_at)}"
+            "stepped",
+            f"{way} in {len(sure)} steps from {overall}, the last at {render_time(last.start_at)}{now}",
         )
     clause = f"changed its level {len(sure)} times, the last time from {render_change(glance, last)}"
-    return Picture("stepped", f"{clause} at {render_time(last.start_at)}")
+    return Picture("stepped", f"{clause} at {render_time(last.start_at)}{now}")
+
+
+def render_now(glance: Glance, steps: list[Finding]) -> str:
+    """Where the newest samples have left the level of the last step by half of the largest one."""
+    now = newest_level(glance.values)
+    most = max(abs((one.after or 0.0) - (one.before or 0.0)) for one in steps)
+    left = abs(now - (steps[-1].after or 0.0)) > 0.5 * most
+    return f", now {glance.render(now)}" if left else ""
+
+
+def newest_level(values: FloatArray) -> float:
+    return float(np.median(values[-max(3, len(values) // 100) :]))
 
 
 def sure_levels(glance: Glance) -> list[Finding]:
@@ -274,9 +296,10 @@ def see_other_change(glance: Glance) -> Picture | None:
     last = max(sure, key=lambda finding: finding.start_at, default=None)
     if last is None:
         return None
-    what = {"slope": "its slope", "noise": "how much it varies"}.get(
-        str(last.evidence.get("change")), "its pattern"
-    )
+    if last.evidence.get("change") == "slope":
+        # "held at 350 MiB from 12:03:20; before, it rose by 360 MiB/h".
+        return Picture("changed", last.sentence.removeprefix(capitalise(glance.series.name)).strip(" ."))
+    what = "how much it varies" if last.evidence.get("change") == "noise" else "its pattern"
     return Picture("changed", f"changed {what} at {render_time(last.start_at)}")
 
 
@@ -284,7 +307,7 @@ def see_wandering(glance: Glance) -> Picture | None:
     if not moves_slowly(glance.values) and not glance.has_findings:
         return None
     low, high = np.quantile(glance.values, (0.02, 0.98))
-    now = glance.render(float(np.median(glance.values[-max(3, len(glance.values) // 100) :])))
+    now = glance.render(newest_level(glance.values))
     between = f"{glance.render(float(low))} and {glance.render(float(high))}"
     return Picture("wandering", f"wanders between {between}, now {now}")
 

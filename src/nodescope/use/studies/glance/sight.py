@@ -26,6 +26,11 @@ PEAK_ROW = 128
 
 # Eight deviations are no noise unless it has a tail, which is worth a word as well.
 SPIKE_DEVIATIONS = 8.0
+# All but a twentieth of the samples are usual: of noise they lie within two deviations, but four are
+# allowed for where most samples are equal.
+USUALLY, USUAL_DEVIATIONS = 0.95, 2.0
+# So few samples between two spikes are a part of them.
+SAME_SPIKE = 3
 # Spikes that fill more than a twentieth of the time are bursts.
 SPIKY_SHARE = 0.05
 
@@ -115,17 +120,28 @@ def neighbours(values: FloatArray) -> float:
 def find_spikes(values: FloatArray) -> Spikes | None:
     """Rare samples far from the rest; None where there are none, or so many that they are no spikes."""
     away = np.abs(values - np.median(values))
-    scale = robust_deviation(values)
+    # Half of the samples may be equal, as a floor at zero makes them, and the others no spikes.
+    scale = max(robust_deviation(values), float(np.quantile(away, USUALLY)) / USUAL_DEVIATIONS)
     marked = away > SPIKE_DEVIATIONS * scale
-    if scale <= 0 or not marked.any() or float(marked.mean()) > SPIKY_SHARE:
+    if scale <= 0 or not marked.any():
         return None
-    starts, ends = runs(marked)
+    starts, ends = joined(*runs(marked), away > 0.5 * SPIKE_DEVIATIONS * scale)
+    if float(np.sum(ends - starts)) > SPIKY_SHARE * len(values):
+        return None
     return Spikes(starts, int(ends[-1]), float(values[int(np.argmax(away))]))
 
 
 def runs(marked: BoolArray) -> tuple[IntArray, IntArray]:
     edges = np.diff(np.concatenate(([0], marked.astype(np.int8), [0])))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+
+
+def joined(starts: IntArray, ends: IntArray, high: BoolArray) -> tuple[IntArray, IntArray]:
+    """Spikes a few samples apart are one, and those between which most samples are still half as far away."""
+    total = np.concatenate(([0], np.cumsum(high)))
+    between, room = total[starts[1:]] - total[ends[:-1]], starts[1:] - ends[:-1]
+    apart = (room > SAME_SPIKE) & (2 * between < room)
+    return starts[np.concatenate(([True], apart))], ends[np.concatenate((apart, [True]))]
 
 
 def count_teeth(values: FloatArray) -> int:

@@ -41,6 +41,11 @@ BESIDE = 0.25
 EDGE_PERIODS = 3.0
 EDGE_SHARE = 0.05
 
+# What keeps more than half of its height after a pulse is no pulse: a staircase, or a job that goes on
+# for as long as it rests. Its level is that of so many samples at most beside it.
+STAYING_SHARE = 0.5
+MOST_BESIDE = 10
+
 # Waves within 4 % of a train's period, or one cycle more or less over their part, are that train; at
 # up to the tenth part of its period, within 2 %, and at every part, within one and a
 # half spectral bins, they are what is left of its pulses.
@@ -164,20 +169,36 @@ def span_of(train: PulseTrain, count: int) -> tuple[int, int]:
 
 def train_cycle(values: FloatArray, train: PulseTrain) -> Cycle:
     start, end = span_of(train, len(values))
+    left = 0.0 if is_edge(train) else level_left(values, train)
+    stays = left > STAYING_SHARE * abs(train.height)
+    kind: CycleKind = ("jump" if train.kind == "pulse" else "fall") if stays else train.kind
     return Cycle(
-        kind=train.kind,
+        kind=kind,
         period=train.period_seconds,
-        width=None if is_edge(train) else train.width_seconds,
+        width=None if is_edge(train) or stays else train.width_seconds,
         jitter=train.jitter_seconds,
         start=start,
         end=end,
-        swing=train.height,
+        swing=left if stays else train.height,
         strength=train_strength(values, train),
         stability=train.share,
         is_rough=not train.is_exact,
         confidence=train_confidence(train.false_alarm),
         evidence={"events": len(train.starts), "false_alarm": train.false_alarm},
     )
+
+
+def level_left(values: FloatArray, train: PulseTrain) -> float:
+    """By how much the usual pulse leaves the series higher than it found it (a dip: lower)."""
+    width = max(1, round(train.width_seconds))
+    beside = int(np.clip((train.period_seconds - width) / 4, 1, MOST_BESIDE))
+    moved = [
+        float(np.nanmedian(after) - np.nanmedian(before))
+        for begin in train.starts.astype(np.int64)
+        if np.isfinite(before := values[max(0, begin - beside) : begin]).any()
+        and np.isfinite(after := values[begin + width : begin + width + beside]).any()
+    ]
+    return float(np.median(moved)) * (1.0 if train.kind == "pulse" else -1.0) if moved else 0.0
 
 
 def train_strength(values: FloatArray, train: PulseTrain) -> float:

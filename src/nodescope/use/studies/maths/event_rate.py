@@ -52,6 +52,10 @@ RANDOM_VARIATION = 0.458
 # The pace at least doubles or halves (a little less, because counts vary).
 LEAST_RATIO = 1.6
 
+# The baseline beside a change is that of so many samples, and has moved if by so much of an event's height.
+NEXT_TO = 2 * BASELINE_SAMPLES
+LEVEL_SHARE = 0.5
+
 # Nats beyond the choice of the place, for a change to be looked at.
 LEAST_EXCESS = 3.0
 MOST_CHANGES = 8
@@ -86,13 +90,28 @@ def find_rate_changes(values: FloatArray) -> list[RateChange]:
     if len(values) < FEWEST_SAMPLES:
         return []
     away, scale = deviations(values)
+    baseline = values - away
     found: list[RateChange] = []
     for sign in (1.0, -1.0):
         starts = event_starts(sign * away, scale)
         if FEWEST_EVENTS <= len(starts) <= MOST_SHARE * len(values):
             height = float(np.median(away[starts]))
-            found += [replace(one, height=height) for one in split_rates(starts, 0, len(values))]
+            changes = split_rates(starts, 0, len(values))
+            found += [
+                replace(one, height=height) for one in changes if not is_level(one, starts, baseline, height)
+            ]
     return sorted(found, key=lambda change: change.index)[:MOST_CHANGES]
+
+
+def is_level(change: RateChange, starts: IntArray, baseline: FloatArray, height: float) -> bool:
+    """Under the first events the baseline itself has moved by half of their height: what came or went is a level."""
+    if change.paces[0] > change.paces[1]:
+        busy = starts[(starts >= change.start) & (starts < change.index)][-FEWEST_EVENTS:]
+        beside = baseline[change.index : min(change.index + NEXT_TO, change.end)]
+    else:
+        busy = starts[(starts >= change.index) & (starts < change.end)][:FEWEST_EVENTS]
+        beside = baseline[max(change.start, change.index - NEXT_TO) : change.index]
+    return abs(float(np.median(baseline[busy]) - np.median(beside))) > LEVEL_SHARE * abs(height)
 
 
 def deviations(values: FloatArray) -> tuple[FloatArray, FloatArray]:
