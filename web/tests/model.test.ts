@@ -219,6 +219,18 @@ describe("the live stream", () => {
     expect(source.requested.length).toBeGreaterThan(asked);
   });
 
+  it("keeps its points where an answer that was asked for earlier comes after them", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    const asked = source.requested.filter((name) => name === "timeseries cpu").length;
+    source.listeners[0]?.points({ at: 7201, lag_seconds: 0.5, panels: { cpu: { a: 9 } } });
+    source.listeners[0]?.points({ at: 7230, lag_seconds: 0.5, panels: { cpu: { a: 8 } } });
+    await settled();
+    expect(source.requested.filter((name) => name === "timeseries cpu").length).toBeGreaterThan(asked);
+    expect(model.panels.list[0]?.slot.value?.series[0]?.mean).toEqual([1, 2, 9, 8]);
+  });
+
   it("goes on under the one before until the new one speaks", async () => {
     const { model, source } = makeModel(METRICS, { live: true });
     model.start();
