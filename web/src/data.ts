@@ -70,7 +70,7 @@ export class Data {
     private readonly changed: Signal<void>,
     page: Window,
   ) {
-    this.requests = new Requests(timers, changed, (slot) => this.requestAgain(slot));
+    this.requests = new Requests(timers, changed, (slot) => this.requestAgain(slot), () => this.goOn());
     // As wide as the panels will be, so that the first answer is the right one.
     this.width = page.innerWidth > 980 ? page.innerWidth - 590 : Math.max(page.innerWidth - 75, 100);
     this.requestedWidth = roundWidth(this.width);
@@ -356,7 +356,7 @@ export class Data {
     }
   }
 
-  /** An answer came: what waited for it is requested. */
+  /** An answer came, or failed: what waited for it is requested. */
   private goOn(): void {
     this.timers.soon("go on", 0, () => {
       this.refresh();

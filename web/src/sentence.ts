@@ -19,6 +19,10 @@ const TOLD: Record<string, (share: string) => string> = {
 /** From this share of its limit on it is worth a word. */
 const NEAR_LIMIT = 0.8;
 
+/** A trend that ended so long, and by so much of the range, before its end is over. */
+const OVER_SECONDS = 60;
+const OVER_SHARE = 0.02;
+
 /** How a sentence is told. */
 export interface Telling {
   shown: (series: SeriesJson) => boolean;
@@ -28,12 +32,20 @@ export interface Telling {
   many: boolean;
   /** How its series were added up; empty: each stands alone. */
   joined?: Joined;
+  /** Only containers that a filter admits were asked for. */
+  filtered?: boolean;
 }
 
 export function sentence(answer: TimeseriesJson, found: FindingRow[], telling: Telling): string {
   const first = found.find((one) => matters(one) && isWithin(one, telling.span) && answer.series.some((series) => series.id === one.id && telling.shown(series)));
-  if (first) return `${nameOf(first, telling)}: ${tellTimes(first.finding.sentence, telling.utc, telling.span.to)}`;
+  if (first) return `${nameOf(first, telling)}${tellEnd(first, telling)}: ${tellTimes(first.finding.sentence, telling.utc, telling.span.to)}`;
   return describe(answer, telling);
+}
+
+/** What is over by the end of the picture is not told as if it went on: "rises" of a trend that ended with a kill. */
+function tellEnd({ finding }: FindingRow, { span, utc }: Telling): string {
+  const isOver = finding.kind === "trend" && span.to - finding.to > Math.max(OVER_SECONDS, OVER_SHARE * (span.to - span.from));
+  return isOver ? ` until ${minute(finding.to, utc)}` : "";
 }
 
 /** A finding about a time that is not shown says nothing about the picture. */
@@ -53,7 +65,7 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const rows = drawn.filter((row) => row.value !== null);
   const { unit } = answer;
   const peak = findPeak(answer, telling);
-  if (!peak) return "Nothing was measured in this range.";
+  if (!peak) return telling.filtered && answer.series.length === 0 ? "No container of this filter is in this range." : "Nothing was measured in this range.";
   if (peak.value === 0) return drawn.length > 1 ? `All ${drawn.length} at ${quantity(0, unit)} in the whole range.` : `${nameOf(peak.series, telling)} is at ${quantity(0, unit)} in the whole range.`;
   const top = `peak ${quantity(peak.value, unit)}, ${nameOf(peak.series, telling)}, ${within(peak.at, answer.bucket_seconds, utc)} ${zone(utc, peak.at)}.`;
   const [first] = rows;

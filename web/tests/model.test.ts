@@ -153,6 +153,17 @@ describe("sums of groups", () => {
 });
 
 describe("requests", () => {
+  it("of what costs more go out where one before them was refused", async () => {
+    const { model, source } = makeModel(METRICS);
+    source.refused = ["timeseries cpu"];
+    model.start();
+    await settled();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(model.panels.list[0]?.slot.trouble?.failure.title).toBe("not found");
+    expect(source.requested).toContain("incidents");
+    expect(source.requested.filter((name) => name === "timeseries cpu").length).toBeLessThan(4);
+  });
+
   it("are tried again after a failure of the server, later each time, and not after a refusal", async () => {
     const { model, source } = makeModel(METRICS);
     const instance = vi.spyOn(source, "instance").mockRejectedValue(new Failure("busy", "", "", true));
