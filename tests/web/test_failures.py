@@ -70,11 +70,17 @@ def test_a_wrong_metric_is_refused_with_the_nearest(browser: Browser, demo: Runn
         expect(view.page.locator(".plot .retry")).to_be_visible()
 
 
-def test_a_link_to_a_metric_that_is_none_leads_on(browser: Browser, demo: Running) -> None:
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [("nosuch", 'no metric "nosuch"'), ("processes", '"processes" was not collected here')],
+)
+def test_a_link_to_a_metric_that_is_none_leads_on(
+    browser: Browser, demo: Running, metric: str, said: str
+) -> None:
     """What is wrong on the node is told all the same, in words for people."""
     with watching(browser, demo.url, calm=False) as view:
-        view.page.goto(f"{view.url}/#panels=nosuch&range=all")
-        expect(view.page.locator(".plot .trouble")).to_contain_text('no metric "nosuch"')
+        view.page.goto(f"{view.url}/#panels={metric}&range=all&containers=cache")
+        expect(view.page.locator(".plot .trouble")).to_contain_text(said)
         assert "/api/" not in view.page.locator(".plot .trouble").inner_text()
         view.page.locator(".card").first.wait_for()
         view.page.get_by_role("button", name="show the usual panels").click()

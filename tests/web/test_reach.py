@@ -155,6 +155,17 @@ def test_on_a_phone_no_figure_of_a_tile_lies_over_its_curve(
         assert covered == []
 
 
+def test_on_a_phone_cards_and_tiles_are_read_whole(browser: Browser, demo: Running) -> None:
+    with watching(browser, demo.url, viewport={"width": 320, "height": 700}) as view:
+        page = view.open()
+        page.locator(".tile .spark").first.wait_for()
+        cut = page.eval_on_selector_all(
+            ".card-head, .card-said, .tile .title, .tile .what",
+            "all => all.filter(one => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1).map(one => one.textContent)",
+        )
+        assert cut == []
+
+
 @pytest.mark.parametrize("width", [1366, 1440, 1920])
 def test_the_top_bar_is_one_line_in_every_time_zone(browser: Browser, demo: Running, width: int) -> None:
     """India's is the longest name; the times of the range give way."""

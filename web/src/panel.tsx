@@ -85,7 +85,7 @@ function PanelState({ model, panel }: { model: Model; panel: Panel }) {
 
 /** A link to a container that is gone leads on to those that are there, one to a metric that is none to what was measured. */
 function wayOn(model: Model, { key, slot }: Panel): { words: string; go: () => void } | null {
-  if (slot.trouble?.failure.detail.startsWith("no metric")) {
+  if (/^no metric|was not collected/.test(slot.trouble?.failure.detail ?? "")) {
     const others = model.panels.list.filter((panel) => panel.key !== key).map((panel) => panel.choice);
     return { words: others.length ? "remove this panel" : "show the usual panels", go: () => model.address.change({ panels: others.length ? others : null, focus: 0 }) };
   }
