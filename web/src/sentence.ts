@@ -65,7 +65,7 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const rows = drawn.filter((row) => row.value !== null);
   const { unit } = answer;
   const peak = findPeak(answer, telling);
-  if (!peak) return telling.filtered && answer.series.length === 0 ? "No container of this filter is in this range." : "Nothing was measured in this range.";
+  if (!peak) return tellNothing(answer, telling);
   if (peak.value === 0) return drawn.length > 1 ? `All ${drawn.length} at ${quantity(0, unit)} in the whole range.` : `${nameOf(peak.series, telling)} is at ${quantity(0, unit)} in the whole range.`;
   const top = `peak ${quantity(peak.value, unit)}, ${nameOf(peak.series, telling)}, ${within(peak.at, answer.bucket_seconds, utc)} ${zone(utc, peak.at)}.`;
   const [first] = rows;
@@ -76,6 +76,12 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const sum = adding.reduce((total, row) => total + (row.value ?? 0), 0);
   const total = ADDS_UP.has(unit) && adding.length > 1 ? `; ${telling.joined === "sum" ? `all ${rows.length}` : `the ${rows.length} drawn`} together ${quantity(sum, unit)}` : "";
   return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${tellLevel(answer, first, rows.length)}${total}; ${top}`;
+}
+
+/** Why there is nothing to tell: damaged files, a filter, or no sample. */
+function tellNothing({ refused, series }: TimeseriesJson, { filtered }: Telling): string {
+  if (refused.length) return `Nothing of this range can be read: ${refused.length === 1 ? "a file is" : `${refused.length} files are`} damaged.`;
+  return filtered && series.length === 0 ? "No container of this filter is in this range." : "Nothing was measured in this range.";
 }
 
 /** "is at 497 MiB (97 % of its limit)"; of several the one that leads. */
