@@ -109,7 +109,7 @@ function Nothing({ model, answer, ofContainers }: { model: Model; answer: Timese
   const reason = answer.refused[0] ?? answer.missing[0]?.reason ?? answer.series.flatMap((series) => series.gaps)[0]?.reason;
   return (
     <div class="state small">
-      <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason ? `: ${reason}` : ""}.</p>
+      <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason && !reason.startsWith("no sample of ") ? `: ${reason}` : ""}.</p>
       <button type="button" onClick={() => model.time.goTo({ all: true })}>show all there is</button>
       {model.view.containers.length > 0 && <button type="button" onClick={() => model.selection.clear()}>show the busiest</button>}
     </div>
