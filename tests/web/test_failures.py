@@ -70,6 +70,24 @@ def test_a_wrong_metric_is_refused_with_the_nearest(browser: Browser, demo: Runn
         expect(view.page.locator(".plot .retry")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [("nosuch", 'no metric "nosuch"'), ("processes", '"processes" was not collected here')],
+)
+def test_a_link_to_a_metric_that_is_none_leads_on(
+    browser: Browser, demo: Running, metric: str, said: str
+) -> None:
+    """What is wrong on the node is told all the same, in words for people."""
+    with watching(browser, demo.url, calm=False) as view:
+        view.page.goto(f"{view.url}/#panels={metric}&range=all&containers=cache")
+        expect(view.page.locator(".plot .trouble")).to_contain_text(said)
+        assert "/api/" not in view.page.locator(".plot .trouble").inner_text()
+        view.page.locator(".card").first.wait_for()
+        view.page.get_by_role("button", name="show the usual panels").click()
+        view.await_panels(3)
+        expect(view.page.locator(".plot .trouble")).to_have_count(0)
+
+
 def test_an_empty_range_says_so(browser: Browser, demo: Running) -> None:
     with watching(browser, demo.url) as view:
         view.page.goto(f"{view.url}/#panels=cpu&from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")

@@ -22,6 +22,20 @@ def test_a_filter_in_the_address_reaches_panels_tiles_and_events(view: Watched) 
     expect(page.locator(".row .name")).to_have_text(["encoder"])
 
 
+def test_a_filter_that_admits_nobody_is_not_taken_for_a_range_without_samples(view: Watched) -> None:
+    page = view.page
+    page.goto(f"{view.url}/#search=zzzz&range=all&panels=cpu,memory")
+    expect(page.locator(".plot .state")).to_have_count(2)
+    expect(page.locator(".plot .state").first).to_contain_text(
+        "No container of this filter is in this range."
+    )
+    none = "No container of this filter is in this range."
+    expect(page.locator(".panel .sentence")).to_have_text([none, none])
+    page.locator(".plot .state").first.get_by_role("button", name="clear the filters").click()
+    view.await_panels(2)
+    expect(page.locator(".plot .state")).to_have_count(0)
+
+
 def test_a_dashboard_of_a_team_shows_the_team(view: Watched) -> None:
     board = (
         '{"schema_version":1,"name":"x","panels":[{"metric":"memory","title":"what ${TEAM} holds"}],'

@@ -196,6 +196,93 @@ def test_under_the_cursor_stands_the_bucket_that_is_named(
         assert in_bytes(line.locator(".value").inner_text()) == pytest.approx(mean, rel=0.01), name
 
 
+def test_cpu_in_the_list_is_what_was_used_while_it_was_recorded(
+    screen: Watched, parquet: duckdb.DuckDBPyConnection
+) -> None:
+    """A counter of several lives: what it grew between neighbouring samples; what it grew in a hole is in neither part."""
+    page = screen.open("panels=cpu&range=all&sort=cpu")
+    whole = names(parquet)
+    used = dict(
+        parquet.execute(
+            "WITH steps AS (SELECT name, value - lag(value) OVER life AS grew, time - lag(time) OVER life AS took"
+            " FROM samples WHERE metric_name = 'cgroup.v2.cpu.stat.usage_usec'"
+            " WINDOW life AS (PARTITION BY l_container_id ORDER BY time))"
+            " SELECT name, sum(grew) / 1e6 FROM steps WHERE took < INTERVAL 10 SECOND GROUP BY 1"
+        ).fetchall()
+    )
+    (seconds,) = parquet.execute("SELECT count(DISTINCT time) FROM samples").fetchone()  # type: ignore[misc]
+    rows = page.locator(".row").all()
+    assert len(rows) == len(used)
+    for row in rows:
+        name = whole[row.locator(".name").inner_text()]
+        cores = float(row.locator(".value").inner_text().removesuffix(" cores"))
+        assert cores == pytest.approx(used[name] / seconds, rel=0.01), name
+
+
+def test_tooltips_have_the_exact_values(screen: Watched, parquet: duckdb.DuckDBPyConnection) -> None:
+    page = screen.open("panels=memory&range=5m&sort=memory&study=summary")
+    whole = names(parquet)
+    newest, mean = (
+        dict(
+            parquet.execute(
+                f"SELECT name, {what} FROM samples WHERE {MEMORY} AND {when} GROUP BY 1"
+            ).fetchall()
+        )
+        for what, when in (
+            ("arg_max(value, time)", "true"),
+            ("avg(value)", "time > (SELECT max(time) FROM samples) - INTERVAL 300 SECOND"),
+        )
+    )
+    for line in page.locator(".line").all():
+        if not line.locator(".value").inner_text().startswith("ended"):
+            name, value = (line.get_attribute("title") or "").split("\n")[:2]
+            assert value == f"{newest[name]:.0f} bytes", name
+    for row in page.locator(".row").all():
+        name = whole[row.locator(".name").inner_text()]
+        told = re.search(r"([\d.]+) bytes while there", row.get_attribute("title") or "")
+        assert told, name
+        assert float(told[1]) == pytest.approx(mean[name], rel=0.005), name
+
+
+def test_restarts_and_kills_are_those_of_the_files(
+    screen: Watched, parquet: duckdb.DuckDBPyConnection
+) -> None:
+    """In tile, rows, cards and their sentences."""
+    page = screen.open("panels=memory&range=all&sort=memory")
+    page.locator(".card").first.wait_for()
+    whole = names(parquet)
+    lives = dict(
+        parquet.execute(
+            f"SELECT name, count(DISTINCT l_container_id) FROM samples WHERE {MEMORY} GROUP BY 1"
+        ).fetchall()
+    )
+    told: dict[str, int] = {}
+    for row in page.locator(".row").all():
+        note = row.locator(".under").inner_text()
+        found = re.search(r"(\d+) restart", note)
+        told[whole[row.locator(".name").inner_text()]] = int(found[1]) if found else int("runs again" in note)
+    assert told == {name: count - 1 for name, count in lives.items()}
+    tile = page.locator(".tile.containers .counts").inner_text()
+    assert re.findall(r"\d+", tile) == [str(sum(told.values())), "1"]
+    # Who was killed: the life that ended while another of the same name came after it.
+    killed = page.locator(".card.oom_kill")
+    (name,) = [name for name in lives if brief(name) == killed.locator(".card-who").inner_text()]
+    (ended,) = parquet.execute(
+        f"SELECT epoch(min(last)) FROM (SELECT max(time) AS last FROM samples WHERE {MEMORY} AND name = ? GROUP BY l_container_id)",
+        [name],
+    ).fetchone()  # type: ignore[misc]
+    when = re.search(r"at (\d\d:\d\d:\d\d) UTC", killed.inner_text())
+    assert when, killed.inner_text()
+    assert when[1] in {datetime.fromtimestamp(ended + late, UTC).strftime("%H:%M:%S") for late in range(3)}
+    crashed = page.locator(".card.crash_loop")
+    (name,) = [name for name in lives if brief(name) == crashed.locator(".card-who").inner_text()]
+    assert f"restarted {told[name]} times" in crashed.inner_text()
+
+
+def brief(name: str) -> str:
+    return name.split("/")[1]
+
+
 def test_what_cannot_be_read_is_said_beside_the_numbers(screen: Watched) -> None:
     page = screen.open("panels=memory&range=all")
     expect(page.locator(".plot .damaged")).to_contain_text("cannot be read")

@@ -33,7 +33,7 @@ def test_the_list_filters_fuzzily_and_by_namespace(view: Watched) -> None:
     expect(page.locator(".row .name")).to_have_text(["report-cron"])
     page.locator("#filter").fill("there is no such container")
     expect(page.locator(".side .state")).to_contain_text("No container matches")
-    page.get_by_role("button", name="clear the filters").click()
+    page.locator(".side").get_by_role("button", name="clear the filters").click()
     expect(page.locator(".row")).to_have_count(before)
     page.get_by_label("namespace").select_option("media")
     expect(page.locator(".row .name")).to_have_text(["encoder"])

@@ -1,5 +1,7 @@
 """For everybody: keys alone, dark, narrow, wide, names made to harm."""
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.web.archives import LONG
@@ -153,6 +155,43 @@ def test_on_a_phone_no_figure_of_a_tile_lies_over_its_curve(
         assert covered == []
 
 
+def test_on_a_phone_cards_and_tiles_are_read_whole(browser: Browser, demo: Running) -> None:
+    with watching(browser, demo.url, viewport={"width": 320, "height": 700}) as view:
+        page = view.open()
+        page.locator(".tile .spark").first.wait_for()
+        cut = page.eval_on_selector_all(
+            ".card-head, .card-said, .tile .title, .tile .what",
+            "all => all.filter(one => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1).map(one => one.textContent)",
+        )
+        assert cut == []
+
+
+@pytest.mark.parametrize("width", [1366, 1440, 1920])
+def test_the_top_bar_is_one_line_in_every_time_zone(browser: Browser, demo: Running, width: int) -> None:
+    """India's is the longest name; the times of the range give way."""
+    size = {"width": width, "height": 900}
+    with watching(browser, demo.url, viewport=size, timezone_id="Asia/Kolkata") as view:
+        page = view.open("panels=cpu&from=2026-02-02T01:50:00Z&to=2026-02-02T02:39:00Z")
+        expect(page.locator(".top button", has_text="GMT+5:30")).to_be_visible()
+        middles = page.eval_on_selector_all(
+            ".top button, .top select, .top input",
+            "all => all.filter(one => one.offsetParent).map(one => one.getBoundingClientRect()).map(box => (box.top + box.bottom) / 2)",
+        )
+        assert max(middles) - min(middles) < 10
+        view.no_sideways()
+
+
+def test_what_happened_to_a_container_is_read_whole_in_its_row(view: Watched) -> None:
+    page = view.open("range=all&panels=cpu")
+    note = page.locator(".row em.harm", has_text="restarts")
+    expect(note).to_contain_text(re.compile(r"\d+ restarts, ended \d\d:\d\d"))
+    room = page.eval_on_selector_all(
+        ".row .under.noted", "all => all.map(one => one.scrollHeight - one.clientHeight)"
+    )
+    assert room
+    assert max(room) <= 1, "a note is cut"
+
+
 def test_4k_shows_more_and_not_larger(browser: Browser, demo: Running) -> None:
     with watching(browser, demo.url, viewport={"width": 3840, "height": 2160}) as view:
         page = view.open("panels=cpu,memory,pressure_cpu,threads,cpu_throttled&range=all")
@@ -164,6 +203,19 @@ def test_4k_shows_more_and_not_larger(browser: Browser, demo: Running) -> None:
         assert max(bottoms) <= 2160, "all five fit on the screen"
         assert page.evaluate("() => getComputedStyle(document.body).fontSize") == "13px"
         view.picture("4k")
+
+
+def test_cards_lead_to_containers_whatever_they_are_called(browser: Browser, hostile: Running) -> None:
+    """A name of 253 letters is told cut; the page that opens on its incident must find it all the same."""
+    with watching(browser, hostile.url) as view:
+        page = view.open()
+        count = page.locator(".card").count()
+        assert count >= 2
+        for number in range(count):
+            page.locator(".card").nth(number).click()
+            expect(page.locator(".card").nth(number)).to_have_class(re.compile("chosen"))
+            view.await_panels(2)
+            expect(page.locator(".plot .trouble")).to_have_count(0)
 
 
 def test_hostile_names_are_text(browser: Browser, hostile: Running) -> None:

@@ -60,6 +60,8 @@ export class Chart {
     const shape = JSON.stringify([shown, panel.joined, answer.unit, this.look.dark, this.model.view.utc]);
     const columns = panel.joined === "sum" ? stack(answer.series, isShown) : answer.series.map((series) => series.mean);
     const data = [answer.time, ...columns] as uPlot.AlignedData;
+    // Not used by the page: for tests, and for a person with the inspector.
+    this.host.dataset["newest"] = (answer.time[answer.time.length - 1] ?? 0).toFixed(3);
     if (!this.plot || shape !== this.shape) {
       this.drop();
       this.shape = shape;
@@ -104,7 +106,7 @@ export class Chart {
 
   private move(span: Span): void {
     this.plot?.setScale("x", { min: span.from, max: span.to });
-    // Not used by the page: for tests, and for a person with the inspector.
+    // For tests, like the newest point above.
     this.host.dataset["from"] = span.from.toFixed(3);
     this.host.dataset["to"] = span.to.toFixed(3);
   }

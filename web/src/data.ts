@@ -6,7 +6,7 @@ import { collect } from "./findings";
 import { seriesOf, SWEPT, type Joined } from "./groups";
 import { isHeat, slotOf, type Panel, type Panels } from "./panels";
 import { emptySlot, Requests, type Slot } from "./requests";
-import { isOf, shortId } from "./series";
+import { isOf, shortId, takeOver } from "./series";
 import { Signal } from "./signal";
 import { shift } from "./time";
 import type { Timers } from "./timers";
@@ -70,7 +70,7 @@ export class Data {
     private readonly changed: Signal<void>,
     page: Window,
   ) {
-    this.requests = new Requests(timers, changed, (slot) => this.requestAgain(slot));
+    this.requests = new Requests(timers, changed, (slot) => this.requestAgain(slot), () => this.goOn());
     // As wide as the panels will be, so that the first answer is the right one.
     this.width = page.innerWidth > 980 ? page.innerWidth - 590 : Math.max(page.innerWidth - 75, 100);
     this.requestedWidth = roundWidth(this.width);
@@ -197,7 +197,13 @@ export class Data {
     const containers = this.containersOf(panel);
     const query = { ...panel.choice, containers, filter, span: this.time.span, points };
     const key = JSON.stringify([node, containers, filter, points, this.when(REFRESH_SECONDS)]);
-    this.requests.load(`panel ${panel.key}`, key, panel.slot, (signal) => this.source.timeseries(query, signal), () => {
+    const { isLive } = this.time;
+    const request = async (signal: AbortSignal): Promise<TimeseriesJson> => {
+      const answer = await this.source.timeseries(query, signal);
+      if (isLive && panel.slot.value && !panel.joined) takeOver(answer, panel.slot.value);
+      return answer;
+    };
+    this.requests.load(`panel ${panel.key}`, key, panel.slot, request, () => {
       panel.joined = "";
       this.panels.giveColours();
       this.begin();
@@ -350,7 +356,7 @@ export class Data {
     }
   }
 
-  /** An answer came: what waited for it is requested. */
+  /** An answer came, or failed: what waited for it is requested. */
   private goOn(): void {
     this.timers.soon("go on", 0, () => {
       this.refresh();

@@ -120,12 +120,12 @@ function Row({ model, row, unit }: { model: Model; row: ContainerJson; unit: str
   const note = noteOf(model, row);
   return (
     <li>
-      <button type="button" class={`row ${chosen ? "chosen" : ""} ${row.state}`} aria-pressed={chosen} title={`${plain(row.name)}${model.many ? ` on ${plain(row.node)}` : ""}\n${row.short_id}\n${exact(row.over_span, unit)} mean of the range, ${exact(row.value, unit)} while there\n${row.lives.length > 1 ? `${row.lives.length} lives in this range` : "one life in this range"}`}
+      <button type="button" class={`row ${chosen ? "chosen" : ""} ${row.state}`} aria-pressed={chosen} title={`${plain(row.name)}${model.many ? ` on ${plain(row.node)}` : ""}\n${note ? `${note.text}\n` : ""}${row.short_id}\n${exact(row.over_span, unit)} mean of the range, ${exact(row.value, unit)} while there\n${row.lives.length > 1 ? `${row.lives.length} lives in this range` : "one life in this range"}`}
         onClick={() => model.toggleContainer(row)} onKeyDown={(event) => { const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (by) { event.preventDefault(); event.stopPropagation(); step(event.currentTarget, by); } }}>
         <span class="swatch" style={{ background: colour ?? "transparent" }} aria-hidden="true" />
         <bdi class="name">{plain(shorten(brief(row.name), 56))}{model.many && <span class="faint"> {plain(shorten(row.node, 24))}</span>}</bdi>
         <span class={`value ${row.state === "running" ? "" : "faint"}`}>{quantity(row.over_span, unit)}</span>
-        <span class="under">{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
+        <span class={`under ${note ? "noted" : ""}`}>{note && <em class={note.harm ? "harm" : ""}>{note.text} </em>}<bdi>{plain(shorten(row.namespace ?? (row.id.startsWith("service:") ? "service" : "no namespace"), 24))}</bdi> {row.qos_class ?? ""}</span>
         <Spark values={row.spark} {...(colour ? { colour } : {})} />
       </button>
       {row.scope === "container" && <button type="button" class="plain to-page" title="its page: all lives, limits, how it ended (o)" aria-label={`page of ${plain(shorten(brief(row.name), 56))}`} onClick={() => { if (model.sheet === "list") model.openSheet(""); model.openContainer(row); }}>page</button>}
@@ -162,7 +162,8 @@ function noteOf(model: Model, row: ContainerJson): Note | null {
   const parts: string[] = [];
   if (row.kills) parts.push(row.state === "oom_killed" ? "OOM killed" : "OOM killed, runs again");
   if (row.kills > 1) parts.push(`${row.kills} kills`);
-  if (row.restarts) parts.push(`${row.restarts} restart${row.restarts === 1 ? "" : "s"}`);
+  // A kill after which it runs again is that restart.
+  if (row.restarts && (row.restarts > row.kills || row.state === "oom_killed")) parts.push(`${row.restarts} restart${row.restarts === 1 ? "" : "s"}`);
   if (row.state === "running" && row.limit && row.last !== null && row.last >= NEAR_LIMIT * row.limit) parts.push(`${quantity(row.last / row.limit, "ratio")} of its limit`);
   if (row.state === "exited") parts.push(`ended ${minute(row.last_seen, utc)}`);
   const found = model.panels.findings.find((one: FindingRow) => one.name === row.name && one.node === row.node && isEvent(one) && one.finding.kind === "trend" && limitAt(one.finding) !== null);

@@ -129,7 +129,7 @@ export class Model {
   }
 
   tellingOf(answer: TimeseriesJson, joined: Joined = ""): Telling {
-    return { shown: this.selection.shownIn(answer), span: this.time.span, utc: this.view.utc, many: this.many && !joined, joined };
+    return { shown: this.selection.shownIn(answer), span: this.time.span, utc: this.view.utc, many: this.many && !joined, joined, filtered: this.data.isFiltered && !this.view.containers.length };
   }
 
   openIncident(incident: IncidentJson, push = true): void {

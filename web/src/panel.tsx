@@ -74,27 +74,42 @@ function titleOf(metric: string, scope: string): string {
 
 function PanelState({ model, panel }: { model: Model; panel: Panel }) {
   const { slot } = panel;
-  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.data.requests.retry(slot)} way={wayOn(model)} />;
+  if (slot.trouble) return <Trouble small={slot.value !== null} trouble={slot.trouble} retry={() => model.data.requests.retry(slot)} way={wayOn(model, panel)} />;
   const waits = slot.loadingSince ? now() - slot.loadingSince : 0;
   if (!slot.value) return <p class="state loading" role="status">{waits >= 2 ? `still waiting for ${panel.choice.metric}, ${Math.floor(waits)} s ...` : `loading ${panel.choice.metric} ...`}</p>;
   if (slot.value.refused.length && hasValues(slot.value)) return <p class="corner damaged" title={slot.value.refused.join("\n")}>{slot.value.refused.length === 1 ? "a file" : `${slot.value.refused.length} files`} of this range cannot be read: {shorten(slot.value.refused[0] ?? "", 120)}</p>;
   if (waits >= 2) return <p class="corner" role="status">finer data are on their way, {Math.floor(waits)} s ...</p>;
-  if (!hasValues(slot.value)) return <Nothing model={model} answer={slot.value} />;
+  if (!hasValues(slot.value)) return <Nothing model={model} answer={slot.value} ofContainers={!panel.choice.scope} />;
   return null;
 }
 
-/** A link to a container that is gone leads on to those that are there. */
-function wayOn(model: Model): { words: string; go: () => void } | null {
+/** A link to a container that is gone leads on to those that are there, one to a metric that is none to what was measured. */
+function wayOn(model: Model, { key, slot }: Panel): { words: string; go: () => void } | null {
+  if (/^no metric|was not collected/.test(slot.trouble?.failure.detail ?? "")) {
+    const others = model.panels.list.filter((panel) => panel.key !== key).map((panel) => panel.choice);
+    return { words: others.length ? "remove this panel" : "show the usual panels", go: () => model.address.change({ panels: others.length ? others : null, focus: 0 }) };
+  }
   if (model.view.containers.length === 0 && !model.view.only) return null;
   return { words: "show the busiest", go: () => model.selection.clear() };
 }
 
+/** The filter admits no container: the range is not to blame. */
+function NoneAdmitted({ model }: { model: Model }) {
+  return (
+    <div class="state small">
+      <p>No container of this filter is in this range.</p>
+      <button type="button" onClick={() => model.address.change({ search: "", namespace: "", qos: "", labels: "" })}>clear the filters</button>
+    </div>
+  );
+}
+
 /** Why the chart is empty. */
-function Nothing({ model, answer }: { model: Model; answer: TimeseriesJson }) {
+function Nothing({ model, answer, ofContainers }: { model: Model; answer: TimeseriesJson; ofContainers: boolean }) {
+  if (model.data.isFiltered && !model.view.containers.length && !answer.series.length && !answer.refused.length && ofContainers) return <NoneAdmitted model={model} />;
   const reason = answer.refused[0] ?? answer.missing[0]?.reason ?? answer.series.flatMap((series) => series.gaps)[0]?.reason;
   return (
     <div class="state small">
-      <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason ? `: ${reason}` : ""}.</p>
+      <p>No sample of {shorten(words(answer.metric), 60)} in this range{reason && !reason.startsWith("no sample of ") ? `: ${reason}` : ""}.</p>
       <button type="button" onClick={() => model.time.goTo({ all: true })}>show all there is</button>
       {model.view.containers.length > 0 && <button type="button" onClick={() => model.selection.clear()}>show the busiest</button>}
     </div>

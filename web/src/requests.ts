@@ -35,6 +35,8 @@ export class Requests {
     private readonly changed: Signal<void>,
     /** Requests a slot again whose key was cleared. */
     private readonly again: (slot: Slot<unknown>) => void,
+    /** An answer failed: what waits for it must not wait for ever. */
+    private readonly failed: () => void,
   ) {}
 
   /** Does nothing when the slot has, or waits for, the answer of this key. */
@@ -56,6 +58,7 @@ export class Requests {
       (error: unknown) => {
         if (running.signal.aborted || isCancelled(error)) return;
         this.fail(name, slot, error instanceof Failure ? error : new Failure("this answer could not be read", String(error), "", false));
+        this.failed();
         this.changed.send();
       },
     );

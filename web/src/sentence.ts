@@ -19,6 +19,10 @@ const TOLD: Record<string, (share: string) => string> = {
 /** From this share of its limit on it is worth a word. */
 const NEAR_LIMIT = 0.8;
 
+/** A trend that ended so long, and by so much of the range, before its end is over. */
+const OVER_SECONDS = 60;
+const OVER_SHARE = 0.02;
+
 /** How a sentence is told. */
 export interface Telling {
   shown: (series: SeriesJson) => boolean;
@@ -28,12 +32,20 @@ export interface Telling {
   many: boolean;
   /** How its series were added up; empty: each stands alone. */
   joined?: Joined;
+  /** Only containers that a filter admits were asked for. */
+  filtered?: boolean;
 }
 
 export function sentence(answer: TimeseriesJson, found: FindingRow[], telling: Telling): string {
   const first = found.find((one) => matters(one) && isWithin(one, telling.span) && answer.series.some((series) => series.id === one.id && telling.shown(series)));
-  if (first) return `${nameOf(first, telling)}: ${tellTimes(first.finding.sentence, telling.utc, telling.span.to)}`;
+  if (first) return `${nameOf(first, telling)}${tellEnd(first, telling)}: ${tellTimes(first.finding.sentence, telling.utc, telling.span.to)}`;
   return describe(answer, telling);
+}
+
+/** What is over by the end of the picture is not told as if it went on: "rises" of a trend that ended with a kill. */
+function tellEnd({ finding }: FindingRow, { span, utc }: Telling): string {
+  const isOver = finding.kind === "trend" && span.to - finding.to > Math.max(OVER_SECONDS, OVER_SHARE * (span.to - span.from));
+  return isOver ? ` until ${minute(finding.to, utc)}` : "";
 }
 
 /** A finding about a time that is not shown says nothing about the picture. */
@@ -53,7 +65,7 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const rows = drawn.filter((row) => row.value !== null);
   const { unit } = answer;
   const peak = findPeak(answer, telling);
-  if (!peak) return "Nothing was measured in this range.";
+  if (!peak) return tellNothing(answer, telling);
   if (peak.value === 0) return drawn.length > 1 ? `All ${drawn.length} at ${quantity(0, unit)} in the whole range.` : `${nameOf(peak.series, telling)} is at ${quantity(0, unit)} in the whole range.`;
   const top = `peak ${quantity(peak.value, unit)}, ${nameOf(peak.series, telling)}, ${within(peak.at, answer.bucket_seconds, utc)} ${zone(utc, peak.at)}.`;
   const [first] = rows;
@@ -64,6 +76,12 @@ export function describe(answer: TimeseriesJson, telling: Telling): string {
   const sum = adding.reduce((total, row) => total + (row.value ?? 0), 0);
   const total = ADDS_UP.has(unit) && adding.length > 1 ? `; ${telling.joined === "sum" ? `all ${rows.length}` : `the ${rows.length} drawn`} together ${quantity(sum, unit)}` : "";
   return `At ${minute(end, utc)} ${nameOf(first.series, telling)} ${tellLevel(answer, first, rows.length)}${total}; ${top}`;
+}
+
+/** Why there is nothing to tell: damaged files, a filter, or no sample. */
+function tellNothing({ refused, series }: TimeseriesJson, { filtered }: Telling): string {
+  if (refused.length) return `Nothing of this range can be read: ${refused.length === 1 ? "a file is" : `${refused.length} files are`} damaged.`;
+  return filtered && series.length === 0 ? "No container of this filter is in this range." : "Nothing was measured in this range.";
 }
 
 /** "is at 497 MiB (97 % of its limit)"; of several the one that leads. */

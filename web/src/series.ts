@@ -178,6 +178,16 @@ export function append(answer: TimeseriesJson, at: number, values: Record<string
   return true;
 }
 
+/** What the stream told while an answer was on its way lies behind its end: it is taken over from the answer before. */
+export function takeOver(answer: TimeseriesJson, before: TimeseriesJson): void {
+  const end = Math.max(answer.to, answer.time[answer.time.length - 1] ?? 0);
+  before.time.forEach((at, place) => {
+    if (at <= end) return;
+    const told = before.series.filter((series) => series.mean[place] !== undefined);
+    append(answer, at, Object.fromEntries(told.map((series) => [series.id, series.mean[place] as Value])), -Infinity);
+  });
+}
+
 export function hasValues(answer: TimeseriesJson): boolean {
   return answer.series.some((series) => series.mean.some((value) => value != null));
 }

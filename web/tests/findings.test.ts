@@ -53,6 +53,24 @@ describe("findings", () => {
     expect(say(answer({ a: [null] }), telling)).toBe("Nothing was measured in this range.");
   });
 
+  it("a trend that ended with its container is not told as if it went on", () => {
+    const drawn = answer({ a: [1, 2] });
+    const told = (to: number): string => sentence(drawn, collect(":cpu", study(LEAK), drawn), { shown: () => true, span: { from: 0, to }, utc: true, many: false });
+    expect([told(1000), told(1050), told(3600)]).toEqual(["a: It leaks.", "a: It leaks.", "a until 00:16: It leaks."]);
+  });
+
+  it("files that cannot be read are not called a range without samples", () => {
+    const telling = { shown: (): boolean => true, span: { from: 0, to: 1 }, utc: true, many: false };
+    expect(say({ ...answer({}), refused: ["a: damaged"] }, telling)).toBe("Nothing of this range can be read: a file is damaged.");
+    expect(say({ ...answer({ a: [null] }), refused: ["a: damaged", "b: damaged"] }, telling)).toBe("Nothing of this range can be read: 2 files are damaged.");
+  });
+
+  it("a filter that admits nobody is not taken for a range without samples", () => {
+    const telling = { shown: (): boolean => true, span: { from: 0, to: 1 }, utc: true, many: false, filtered: true };
+    expect(say(answer({}), telling)).toBe("No container of this filter is in this range.");
+    expect(say(answer({ a: [null] }), telling)).toBe("Nothing was measured in this range.");
+  });
+
   it("what a service inside another one uses is added once", () => {
     const telling = { shown: (): boolean => true, span: { from: 0, to: 1 }, utc: true, many: false };
     const services = (columns: Record<string, number[]>): TimeseriesJson => {

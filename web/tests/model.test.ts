@@ -153,6 +153,17 @@ describe("sums of groups", () => {
 });
 
 describe("requests", () => {
+  it("of what costs more go out where one before them was refused", async () => {
+    const { model, source } = makeModel(METRICS);
+    source.refused = ["timeseries cpu"];
+    model.start();
+    await settled();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(model.panels.list[0]?.slot.trouble?.failure.title).toBe("not found");
+    expect(source.requested).toContain("incidents");
+    expect(source.requested.filter((name) => name === "timeseries cpu").length).toBeLessThan(4);
+  });
+
   it("are tried again after a failure of the server, later each time, and not after a refusal", async () => {
     const { model, source } = makeModel(METRICS);
     const instance = vi.spyOn(source, "instance").mockRejectedValue(new Failure("busy", "", "", true));
@@ -217,6 +228,18 @@ describe("the live stream", () => {
     await settled();
     expect([model.time.span.to, model.live.state]).toEqual([7260, "live"]);
     expect(source.requested.length).toBeGreaterThan(asked);
+  });
+
+  it("keeps its points where an answer that was asked for earlier comes after them", async () => {
+    const { model, source } = makeModel(METRICS, { live: true });
+    model.start();
+    await settled();
+    const asked = source.requested.filter((name) => name === "timeseries cpu").length;
+    source.listeners[0]?.points({ at: 7201, lag_seconds: 0.5, panels: { cpu: { a: 9 } } });
+    source.listeners[0]?.points({ at: 7230, lag_seconds: 0.5, panels: { cpu: { a: 8 } } });
+    await settled();
+    expect(source.requested.filter((name) => name === "timeseries cpu").length).toBeGreaterThan(asked);
+    expect(model.panels.list[0]?.slot.value?.series[0]?.mean).toEqual([1, 2, 9, 8]);
   });
 
   it("goes on under the one before until the new one speaks", async () => {

@@ -1,6 +1,6 @@
 /** A page and a source of answers without a browser and a server, for tests of the model. */
 
-import type { LiveListener, Source } from "../src/api";
+import { Failure, type LiveListener, type Source } from "../src/api";
 import type { CardListener } from "../src/card-stream";
 import { Model } from "../src/model";
 import type { ContainerJson, IncidentsJson, InstanceJson, MetricJson, RightsizeJson } from "../src/types";
@@ -65,9 +65,12 @@ export class FakeSource implements Source {
     private readonly instanceOf: Partial<InstanceJson> = {},
   ) {}
 
+  /** What the server does not have: answered by a refusal that is not tried again. */
+  refused: string[] = [];
+
   private answer<T>(name: string, value: T): Promise<T> {
     this.requested.push(name);
-    return Promise.resolve(value);
+    return this.refused.includes(name) ? Promise.reject(new Failure("not found", `no ${name}`, "", false)) : Promise.resolve(value);
   }
 
   isStarting = () => Promise.resolve(this.starting);

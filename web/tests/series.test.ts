@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { append, axisRange, bounds, hasValues, nearest, newestReadings, oneEach, places, readings } from "../src/series";
+import { append, axisRange, bounds, hasValues, nearest, newestReadings, oneEach, places, readings, takeOver } from "../src/series";
 import { answer } from "./answers";
 
 describe("places", () => {
@@ -57,6 +57,16 @@ describe("the live tail", () => {
     const one = answer({ a: [1, 1] });
     expect(append(one, 1, { a: 7 }, 0)).toBe(false);
     expect(one.time).toHaveLength(2);
+  });
+
+  it("keeps what was told while a newer answer was on its way", () => {
+    const before = answer({ a: [1, 1], b: [2, 2] });
+    for (const at of [2, 3, 4]) append(before, at, at === 3 ? { a: 7, b: null } : { a: at }, 0);
+    const newer = answer({ a: [1, 1, 2], c: [5, 5, 5] });
+    takeOver(newer, before);
+    expect(newer.time).toEqual([0, 1, 2, 3, 4]);
+    expect(newer.series.map((series) => series.mean)).toEqual([[1, 1, 2, 7, 4], [5, 5, 5, undefined, undefined]]);
+    expect(newer.to).toBe(4);
   });
 
   it("stays as long as its window for ever", () => {

@@ -23,7 +23,7 @@ from nodescope.base.codec import FRAME, SET, iterate_records
 from nodescope.base.errors import ArchiveDamaged
 from nodescope.keep.check.quarantine import read_damage
 from nodescope.keep.check.seal import unseal
-from nodescope.keep.check.sums import check_file
+from nodescope.keep.check.sums import DamagedPiece, FileSum, check_file, describe_damage
 from nodescope.keep.check.verify import judge_file
 from nodescope.keep.consolidator import Consolidator, Report
 from nodescope.keep.convert import convert_all
@@ -259,3 +259,18 @@ def test_any_flipped_bit_of_a_definition_is_turned_back(tmp_path: Path) -> None:
             damaged[place] ^= 1 << place % 8
             segment = parse_segment_data(bytes(damaged), tmp_path)
             assert [len(frame.blocks) for frame in segment.frames] == [2, 2, 2], (kind, place - start)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        ((0,), "damaged: row group 0 (bytes 0 to 10) has another checksum than when it was written"),
+        ((0, 1), "damaged: row group 0 (bytes 0 to 10) and 1 more piece have another checksum than"),
+        ((0, 1, 2), "damaged: row group 0 (bytes 0 to 10) and 2 more pieces have another checksum than"),
+        ((2,), "damaged: its end (indexes and footer) (bytes 20 to 30) has another checksum than"),
+    ],
+)
+def test_damage_is_told_in_one_sentence(damaged: tuple[int, ...], said: str) -> None:
+    whole = FileSum(((10, 1), (20, 2), (30, 3)), "")
+    pieces = [DamagedPiece(number, 10 * number, 10 * number + 10, 1) for number in damaged]
+    assert describe_damage(pieces, whole).startswith(said)

@@ -3,6 +3,7 @@
 import pytest
 from tests.use.answers.lives import make_named
 
+from nodescope.base.text import clean_path
 from nodescope.use.answers.containers import (
     ContainerAmbiguous,
     ContainerUnknown,
@@ -39,6 +40,15 @@ def test_a_name_goes_before_the_beginning_of_an_id() -> None:
     named = make_named("aa" * 32, "n1", "shop", "db0", "postgres")
     assert match_lives([beside, named], "db0") == [named]
     assert match_lives([beside], "db0", shortest_id=4) == []
+
+
+@pytest.mark.parametrize("pod", ["p" * 253, 'a"b', "line\nfeed"])
+def test_a_name_as_a_sentence_tells_it_means_its_container(pod: str) -> None:
+    """It is told cut, without quotation marks and control characters; a card of the page asks with that."""
+    named = make_named("aa" * 32, "n1", "shop", pod, "postgres")
+    told = clean_path(named.name)
+    assert told != named.name
+    assert match_lives([*EVERYBODY, named], told) == [named]
 
 
 def test_what_is_ambiguous_carries_its_candidates() -> None:

@@ -160,10 +160,11 @@ def forget_checks() -> None:
 
 def describe_damage(damage: list[DamagedPiece], expected: FileSum) -> str:
     first = damage[0]
-    more = f" and {len(damage) - 1} more pieces" if len(damage) > 1 else ""
+    others = len(damage) - 1
+    more = f" and {others} more {'piece' if others == 1 else 'pieces'} have" if others else " has"
     what = (
         "its end (indexes and footer)"
         if first.number >= len(expected.pieces) - 1
         else f"row group {first.number}"
     )
-    return f"damaged: {what} (bytes {first.start} to {first.end}){more} has another checksum than when it was written"
+    return f"damaged: {what} (bytes {first.start} to {first.end}){more} another checksum than when it was written"

@@ -12,7 +12,7 @@ from math import isfinite
 
 from nodescope.base.errors import RequestRejected
 from nodescope.base.quantity import render_count
-from nodescope.base.text import clean_text, nearest_name
+from nodescope.base.text import clean_path, clean_text, nearest_name
 from nodescope.base.time_range import TimeRange
 from nodescope.base.workload import Workload
 from nodescope.read.series_name import Subject, id_of, name_of, scope_of, workload_of
@@ -241,7 +241,7 @@ class ContainerAmbiguous(RequestRejected):
 
 
 def match_lives(lives: Sequence[Life], text: str, shortest_id: int = 1) -> list[Life]:
-    """By id, then by exact name, the beginning of an id, a name in its namespace, the beginning of a pod's name."""
+    """By id, exact name, the beginning of an id, name and namespace, the beginning of a pod's name, a name as it is told."""
     tests: tuple[Callable[[Life], bool], ...] = (
         lambda one: text == one.id,
         lambda one: text in (one.name, one.pod, one.container_name, join_names(one.namespace, one.name)),
@@ -250,6 +250,8 @@ def match_lives(lives: Sequence[Life], text: str, shortest_id: int = 1) -> list[
             text in (join_names(one.namespace, one.container_name), join_names(one.namespace, one.pod))
         ),
         lambda one: one.pod.startswith(text),
+        # Of more than eighty letters, or with a quotation mark, only this is told.
+        lambda one: text == clean_path(one.name),
     )
     found = ([one for one in lives if text and is_match(one)] for is_match in tests)
     return next((matches for matches in found if matches), [])

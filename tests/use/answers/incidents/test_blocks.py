@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from nodescope.read.query.file_sweep import Thinned
-from nodescope.use.answers.incidents.table import BLOCK_SAMPLES, cut_blocks, derive_rates
+from nodescope.use.answers.incidents.table import (
+    BLOCK_SAMPLES,
+    NodeTable,
+    cut_blocks,
+    derive_rates,
+    make_curves,
+)
+from nodescope.use.answers.swept.sheet import BY_NAME
 
 
 @pytest.mark.parametrize("count", [0, 1, BLOCK_SAMPLES, BLOCK_SAMPLES + 1, 3 * BLOCK_SAMPLES - 1])
@@ -25,3 +32,16 @@ def test_values_of_blocks_are_those_of_the_whole() -> None:
     blocks = list(cut_blocks(samples, is_rate=False))
     assert [len(block.value) for block in blocks] == [BLOCK_SAMPLES, BLOCK_SAMPLES, 5]
     assert np.array_equal(np.concatenate([block.value for block in blocks]), samples.value)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("memory", [7.0, 7.0]), ("cpu", [0.0, 0.1])])
+def test_a_minute_that_ends_behind_the_last_step_is_not_added_to_it(name: str, expected: list[float]) -> None:
+    """Steps of two minutes that begin at :40; the minutes of a rollup have their times at their ends."""
+    ends = np.array([59_999, 119_999, 179_999, 239_999, 299_999], np.int64)
+    table = NodeTable("n", [], 40_000, 120_000, 0, {})
+    # The last of each step, as a sweep leaves them, and the one behind the end.
+    kept = ends[[1, 3, 4]]
+    values = np.full(3, 7.0) if name == "memory" else (kept - kept[0]) / 10_000
+    samples = Thinned(np.zeros(3, np.int64), kept, values)
+    curves = make_curves(table, BY_NAME[name], samples, np.zeros(1, np.int64), (1, 2), 1.0)
+    assert np.nan_to_num(curves[0]) == pytest.approx(expected)

@@ -197,8 +197,9 @@ def make_curves(
     for block in cut_blocks(samples, is_rate=signal.form != "value"):
         series, time_ms, value = block if signal.form == "value" else derive_rates(block, table.step_seconds)
         row = rows[series]
-        step = np.minimum((time_ms - table.start_ms) // table.step_ms, size[1] - 1)
-        there = (row >= 0) & np.isfinite(value)
+        step = (time_ms - table.start_ms) // table.step_ms
+        # A minute that begins in the last step may end behind it: added to that step it would count twice.
+        there = (row >= 0) & (step < size[1]) & np.isfinite(value)
         place = row[there] * size[1] + step[there]
         put(found, place, value[there] * scale)
         is_measured[place] = True
