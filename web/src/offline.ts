@@ -20,9 +20,11 @@ export interface OfflineAnswers {
   incidents: IncidentsJson;
 }
 
-export function readOfflineAnswers(page: Document): OfflineAnswers | null {
+/** null where the element was never filled. */
+export function openOffline(page: Document): OfflineSource | null {
   const text = page.getElementById("nodescope-data")?.textContent ?? "null";
-  return JSON.parse(text) as OfflineAnswers | null;
+  const answers = JSON.parse(text) as OfflineAnswers | null;
+  return answers && new OfflineSource(answers);
 }
 
 /** Downsampling as the server does it: at most so many points in the span, each with its mean and its extremes. */
